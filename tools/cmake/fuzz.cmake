@@ -1,0 +1,21 @@
+# Fuzzers: test/fuzz/<name>_fuzz.cc with seeds in test/fuzz/corpus/<name>/. CTest runs each for
+# FCCL_FUZZ_SECONDS; what it finds stays in the build folder.
+set(FCCL_FUZZ_SECONDS 15 CACHE STRING "Seconds that CTest runs each fuzzer")
+file(GLOB fuzzers CONFIGURE_DEPENDS test/fuzz/*_fuzz.cc)
+foreach(source ${fuzzers})
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "_fuzz$" "" name ${name})
+  add_executable(fuzz_${name} ${source})
+  target_include_directories(fuzz_${name} PRIVATE test)
+  target_link_libraries(fuzz_${name} PRIVATE fccl_flags fccl_core)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+  set(found ${CMAKE_BINARY_DIR}/corpus/${name})
+  file(MAKE_DIRECTORY ${found})
+  set(seeds ${CMAKE_CURRENT_SOURCE_DIR}/test/fuzz/corpus/${name})
+  if(NOT IS_DIRECTORY ${seeds})
+    set(seeds "")
+  endif()
+  add_test(NAME fuzz_${name} COMMAND fuzz_${name} -max_total_time=${FCCL_FUZZ_SECONDS} -timeout=10
+    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${CMAKE_BINARY_DIR}/ ${found} ${seeds})
+  set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 300)
+endforeach()

@@ -1,0 +1,13 @@
+# The tools see what a user sees: include/ and libfccl.so.
+file(GLOB perf_sources CONFIGURE_DEPENDS tools/fccl_perf/*.cc)
+file(GLOB info_sources CONFIGURE_DEPENDS tools/fccl_info.cc)
+foreach(tool perf info)
+  if(${tool}_sources)
+    add_executable(fccl_${tool} ${${tool}_sources})
+    target_include_directories(fccl_${tool} PRIVATE tools)
+    target_compile_definitions(fccl_${tool} PRIVATE FMT_HEADER_ONLY=1)
+    target_link_libraries(fccl_${tool} PRIVATE fccl fccl_flags Threads::Threads ${CMAKE_DL_LIBS})
+    set_target_properties(fccl_${tool} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+    list(APPEND FCCL_TOOL_TARGETS fccl_${tool})
+  endif()
+endforeach()
