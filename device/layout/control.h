@@ -1,0 +1,82 @@
+// The control block at the start of each rank's window, and the failure record in its host memory.
+// Shared by host and device on every target; offsets are part of the wire format between ranks of
+// one communicator (same build), so they are asserted.
+//
+// Who writes what:
+//   line      own kernels only: the last block of a launch (Exchange::finish). A failure poisons `gen`.
+//   ticket    own blocks of one launch; back to 0 when the launch ends.
+//   status    own kernels and the kernels and health threads of PEERS: nonzero = this communicator failed.
+//   limit_ns  own host (fcclCommSetTimeout); read in slow paths only.
+//   doorbell  CPU ranks: peers count it up after storing, sleepers are counted by the owner.
+//   headers   peers: one line per generation and sender, never re-armed (an older epoch = absent).
+//   pads      peers: epochs, monotone, never consumed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace fccl {
+
+constexpr int kMaxRanks = 16;
+constexpr int kGenerations = 3;        // Lamport and LL regions
+constexpr int kStagingGenerations = 2; // flag staging, by parity of the epoch
+constexpr int kMaxTiles = 256;         // signal pads of one hop and sender
+constexpr int kHops = 2;
+constexpr uint32_t kPoisonedGeneration = 0xFFu;
+
+struct alignas(16) ControlLine {
+  uint64_t epoch;  // number of the next exchange, from 1
+  uint32_t gen;    // its generation: rotates 0, 1, 2; never epoch % 3 (2^32 mod 3 = 1)
+  uint32_t seq;    // launches finished, for stream order
+};
+
+struct alignas(16) CallHeader {
+  uint64_t epoch;
+  uint32_t hash;    // of op, hidden, types, flags, algorithm
+  uint32_t tokens;  // rows of this launch
+};
+
+struct Doorbell {
+  uint32_t count;
+  uint32_t sleepers;
+};
+
+struct alignas(128) Control {
+  ControlLine line;
+  alignas(128) uint32_t ticket;
+  alignas(128) uint32_t status;
+  uint32_t unused;
+  uint64_t limit_ns;
+  alignas(128) Doorbell doorbell;
+  alignas(128) CallHeader headers[kGenerations][kMaxRanks];
+  alignas(128) uint64_t pads[kHops][kMaxRanks][kMaxTiles];
+};
+static_assert(sizeof(ControlLine) == 16 && sizeof(CallHeader) == 16);
+static_assert(offsetof(Control, ticket) == 128 && offsetof(Control, status) == 256 &&
+              offsetof(Control, doorbell) == 384 && offsetof(Control, headers) == 512);
+
+// What a status word or the record says happened.
+enum class Failure : uint32_t { None = 0, Timeout = 1, Aborted = 2, Peer = 3, Mismatch = 4, Overlap = 5 };
+
+// A status word: failure kind in bits 0..7, the rank that saw it first in bits 8..15, bit 31 set.
+constexpr uint32_t status_word(Failure failure, int rank) {
+  return 0x80000000u | (static_cast<uint32_t>(rank) << 8) | static_cast<uint32_t>(failure);
+}
+constexpr Failure failure_of(uint32_t status) { return static_cast<Failure>(status & 0xFFu); }
+constexpr int rank_of(uint32_t status) { return static_cast<int>((status >> 8) & 0xFFu); }
+
+// Written once by the winner of a compare-and-swap on `claimed`, in host memory.
+struct FailureRecord {
+  uint32_t claimed;
+  uint32_t complete;  // 1 after the fields below are written
+  uint32_t failure;   // Failure
+  int32_t peer;       // whom it waited for
+  uint64_t epoch;     // of this exchange
+  uint64_t seen;      // epoch in the peer's header of this generation; hash for a mismatch
+  uint64_t expected;
+  uint32_t hop;
+  uint32_t row;
+  uint32_t seen_tokens;
+  uint32_t expected_tokens;
+};
+
+}  // namespace fccl
