@@ -14,9 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/layout/limits.h"
+
 namespace fccl {
 
-constexpr int kMaxRanks = 16;
 constexpr int kGenerations = 3;        // Lamport and LL regions
 constexpr int kStagingGenerations = 2; // flag staging, by parity of the epoch
 constexpr int kMaxTiles = 256;         // signal pads of one hop and sender

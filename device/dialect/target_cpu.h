@@ -1,0 +1,16 @@
+// Names of the CPU target. Entry files are compiled once per instruction-set level (FCCL_CPU_LEVEL);
+// everything with a body lives in a namespace of that level, so that the linker cannot hand code of
+// one level to another.
+#pragma once
+#define FCCL_DEVICE inline
+#define FCCL_LAMBDA
+#define FCCL_UNROLL
+#ifndef FCCL_CPU_LEVEL
+#define FCCL_CPU_LEVEL scalar
+#endif
+#define FCCL_TARGET FCCL_CPU_LEVEL
+#if defined(__SANITIZE_THREAD__)
+#define FCCL_TSAN 1
+#else
+#define FCCL_TSAN 0
+#endif
