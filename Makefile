@@ -9,6 +9,7 @@ BUILD ?= build$(if $(SAN),-$(SAN))
 TESTS ?=
 CTEST_FLAGS ?=
 CMAKE_FLAGS ?=
+FUZZ_SECONDS ?= 15
 
 GENERATOR := $(if $(shell command -v ninja 2>/dev/null),-G Ninja,-G "Unix Makefiles")
 CONFIGURE = cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(GENERATOR)) \
@@ -28,7 +29,7 @@ export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
 endif
 
-.PHONY: all configure demo test install cuda gpu-bundle bench format format-check lint tidy setup clean help
+.PHONY: all configure demo test fuzz install cuda gpu-bundle bench format format-check lint tidy setup clean help
 .DEFAULT_GOAL := all
 
 all: configure ## build the library, the tools and the backend modules that this machine can build
@@ -42,6 +43,12 @@ demo: configure ## build the CPU backend, run the fused operation on 4 ranks, pr
 test: configure ## build and run all tests; TESTS=regex picks, SAN=thread|address|undefined sanitizes
 	$(BUILD_TARGETS) all
 	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --no-label-summary -j $(JOBS) $(if $(TESTS),-R "$(TESTS)") $(CTEST_FLAGS)
+
+fuzz: setup ## run each fuzzer of test/fuzz for FUZZ_SECONDS (needs clang)
+	CC=clang-14 CXX=clang++-14 cmake -S . -B build-fuzz $(if $(wildcard build-fuzz/CMakeCache.txt),,$(GENERATOR)) \
+	  -DFCCL_FUZZ=ON -DFCCL_FUZZ_SECONDS=$(FUZZ_SECONDS)
+	cmake --build build-fuzz --parallel $(JOBS)
+	ctest --test-dir build-fuzz --output-on-failure --no-tests=ignore -j $(JOBS)
 
 install: all ## install to PREFIX (DESTDIR is honoured)
 	cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
