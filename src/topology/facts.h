@@ -133,7 +133,7 @@ struct DeviceFacts {
   uint32_t pci_path_count = 0;
   PciAddress pci_path[kMaxPciPath] = {};
   uint32_t link_count = 0;
-  uint32_t reserved = 0;
+  int32_t numa_node = -1;
   DeviceLinkFacts links[kMaxDeviceLinks] = {};
   char name[64] = {};
 };
