@@ -5,7 +5,7 @@
 set -eu
 base="g++ make cmake ninja-build pkg-config catch2 libhwloc-dev libhwloc15 libhwy-dev libsodium-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev python3 gnuplot-nox"
-ci="clang-14 libclang-rt-14-dev clang-format-14"
+ci="git clang-14 libclang-rt-14-dev clang-format-14"
 bench="libgloo-dev libopenmpi-dev openmpi-bin"
 
 [ "${SETUP:-on}" != off ] || exit 0
@@ -40,6 +40,7 @@ fail() {
 [ "$(id -u)" = 0 ] || fail "not root"
 export DEBIAN_FRONTEND=noninteractive
 options="-q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -o Acquire::http::Timeout=20
-  -o Acquire::https::Timeout=20 -o APT::Update::Error-Mode=any"
-timeout 300 apt-get $options update || fail "apt-get update failed (offline?)"
-timeout 900 apt-get $options install --no-install-recommends $missing || fail "apt-get install failed"
+  -o Acquire::https::Timeout=20"
+# A broken source of somebody else's must not stop us: the install decides.
+timeout 300 apt-get $options update || true
+timeout 900 apt-get $options install --no-install-recommends $missing || fail "apt-get install failed (offline?)"
