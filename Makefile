@@ -60,7 +60,8 @@ cuda: configure ## build the CUDA backend module; CUDA_ARCHS="80-real;90-real;..
 gpu-bundle: ## pack what a GPU machine needs to run the tests there
 	tools/gpu_bundle.sh
 
-bench: all ## the comparison benchmark (needs libgloo-dev, libopenmpi-dev, openmpi-bin)
+bench: all ## compare with gloo and OpenMPI (installs them)
+	SETUP=$(SETUP) tools/setup.sh bench
 	tools/bench/run
 
 configure: setup
