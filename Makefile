@@ -71,10 +71,10 @@ setup:
 	@SETUP=$(SETUP) tools/setup.sh
 
 format: ## rewrite the sources in the project's style
-	$(FORMATTED) | xargs -r $(CLANG_FORMAT) -i
+	@$(FORMATTED) | xargs -r $(CLANG_FORMAT) -i
 
 format-check: ## complain about what `make format` would change
-	$(FORMATTED) | xargs -r $(CLANG_FORMAT) --dry-run --Werror
+	@$(FORMATTED) | xargs -r $(CLANG_FORMAT) --dry-run --Werror
 
 lint: ## the grep laws, the include table, headers that compile alone
 	python3 test/lint/rules.py
