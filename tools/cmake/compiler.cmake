@@ -61,6 +61,8 @@ if(FCCL_FUZZ)
   set(sanitizer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
 endif()
 if(sanitizer)
-  target_compile_options(fccl_flags INTERFACE ${sanitizer} -O1 -g -fno-omit-frame-pointer)
+  # Instrumented code makes the compiler see uninitialised values in the standard library.
+  target_compile_options(fccl_flags INTERFACE ${sanitizer} -O1 -g -fno-omit-frame-pointer
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(fccl_flags INTERFACE ${sanitizer})
 endif()
