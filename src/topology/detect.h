@@ -25,7 +25,6 @@ void place_device(const MachineFacts& machine, RankFacts* facts);
 
 // Random, one per process; a forked child has another.
 uint64_t process_token();
-int own_pid();
 
 // The NUMA node that holds all CPUs the calling thread may run on; -1 if there is no such node.
 int numa_node_of_current_thread();

@@ -1,5 +1,7 @@
 // The bridge from a machine to ranks: what a rank on this machine would say of itself. Used for the
 // rank's own facts by init, and for ranks that exist on paper only by facts_from_machine.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -117,7 +119,7 @@ RankFacts local_rank_facts(const MachineFacts& machine, int rank) {
   RankFacts facts;
   facts.bytes = sizeof(RankFacts);
   facts.rank = rank;
-  facts.pid = own_pid();
+  facts.pid = static_cast<int32_t>(::getpid());
   facts.process_token = process_token();
   facts.host_id = machine.host_id;
   facts.boot_id_hash = machine.boot_id_hash;
