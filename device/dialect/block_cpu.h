@@ -98,10 +98,10 @@ class Block {
   FCCL_DEVICE void each_pack(int first, int count, F&& step) {
     for (int p = first; p < first + count; ++p) step(Slot{p}, p);
   }
-  // For each peer 1 .. ranks-1 and, in it, for each pack.
+  // One lane does it; a GPU spreads different lanes' work over threads.
   template <class F>
-  FCCL_DEVICE void once(F&& step) {
-    step();
+  FCCL_DEVICE void by_lane(int, F&& work) {
+    work();
   }
   template <class F>
   FCCL_DEVICE auto prefetch(int, int, F load) {
@@ -138,6 +138,9 @@ class Block {
     return sums[0];
   }
 
+  // Between two rows: a GPU block meets before shared sums are written again.
+  FCCL_DEVICE void end_row(bool) {}
+
   // ---- failure
   bool failed() const { return failed_; }
   bool any_failed() { return failed_; }
@@ -152,6 +155,17 @@ class Block {
     if (ready()) return true;
     return wait_slow(bell, ready, stop);
   }
+
+  // Wakes peers that sleep on what this rank has stored.
+  FCCL_DEVICE void ring_peers(const ExchangeArgs& ex, int ranks) {
+    for (int i = 1; i < ranks; ++i) ring(reinterpret_cast<Control*>(ex.window[i])->doorbell);
+  }
+  FCCL_DEVICE void ring_peer(const ExchangeArgs& ex, int i) {
+    if (i != 0) ring(reinterpret_cast<Control*>(ex.window[i])->doorbell);
+  }
+  // Before the first arrival of a tile: all stores of earlier steps are performed for the peers.
+  FCCL_DEVICE void arrive_begin() { chaos(); }
+  FCCL_DEVICE bool host_abort(const uint32_t* word) { return load_acquire(word) != 0; }
 
   // A place where the chaos seed may delay this block.
   FCCL_DEVICE void chaos() {

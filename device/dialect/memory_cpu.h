@@ -51,6 +51,46 @@ FCCL_DEVICE Pack load_staged(const char* from) {
   return {hn::LoadU(WordTag(), reinterpret_cast<const uint32_t*>(from))};
 }
 
+// ---- the caller's tensors: any alignment; the last pack of a row may be partial. kWhole: every row is
+// whole packs (on a GPU: and aligned to 16 bytes).
+template <class T, bool kWhole>
+FCCL_DEVICE Pack load_user(const char* row, int pack, int elements) {
+  const char* from = row + static_cast<int64_t>(pack) * kPackBytes;
+  if constexpr (!kWhole) {
+    const int64_t bytes = static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
+    if (bytes < kPackBytes) {
+      uint32_t words[4] = {};
+      if (bytes > 0) std::memcpy(words, from, static_cast<size_t>(bytes));
+      return pack_of_words(words);
+    }
+  }
+  return load_staged(from);
+}
+template <class T, bool kWhole>
+FCCL_DEVICE void store_user(char* row, int pack, int elements, Pack p) {
+  char* to = row + static_cast<int64_t>(pack) * kPackBytes;
+  if constexpr (!kWhole) {
+    const int64_t bytes = static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
+    if (bytes < kPackBytes) {
+      uint32_t words[4];
+      pack_to_words(p, words);
+      if (bytes > 0) std::memcpy(to, words, static_cast<size_t>(bytes));
+      return;
+    }
+  }
+  store_staged(to, p);
+}
+// Elements of an fp32 vector (weight, bias) that belong to a pack of kElements<T>.
+template <class T, bool kWhole>
+FCCL_DEVICE Floats<kElements<T>> load_user_f32(const char* vector, int pack, int elements) {
+  constexpr int N = kElements<T>;
+  const char* from = vector + static_cast<int64_t>(pack) * N * 4;
+  const int left = elements - pack * N;
+  float x[N] = {};
+  if (left > 0) std::memcpy(x, from, sizeof(float) * static_cast<size_t>(left < N ? left : N));
+  return load_floats<N>(x);
+}
+
 template <class Word>
 FCCL_DEVICE Word load_relaxed(const Word* word) {
   return __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -71,6 +111,51 @@ template <class Word>
 FCCL_DEVICE bool compare_and_swap(Word* word, Word expected, Word desired) {
   return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
+
+FCCL_DEVICE uint32_t float_bits(float x) {
+  uint32_t u;
+  std::memcpy(&u, &x, 4);
+  return u;
+}
+FCCL_DEVICE float float_of_bits(uint32_t u) {
+  float x;
+  std::memcpy(&x, &u, 4);
+  return x;
+}
+// 1 / sqrt, rounded once.
+FCCL_DEVICE float inverse_sqrt(float x) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x))); }
+FCCL_DEVICE float fused_multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+
+// ---- the control block
+FCCL_DEVICE ControlLine load_line(const Control& control) { return control.line; }
+
+// Advances the line from `now` to `next`; false if it is not `now` any more.
+FCCL_DEVICE bool advance_line(ControlLine& line, const ControlLine& now, const ControlLine& next) {
+  if (!compare_and_swap(&line.gen, now.gen, next.gen)) return false;
+  line.seq = next.seq;
+  const bool same = line.epoch == now.epoch;
+  line.epoch = next.epoch;
+  return same;
+}
+FCCL_DEVICE void poison_line(ControlLine& line) {
+  __atomic_store_n(&line.gen, kPoisonedGeneration, __ATOMIC_SEQ_CST);
+}
+
+// Header: the epoch is stored last and loaded first.
+FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
+  __atomic_store_n(&to.hash, header.hash, __ATOMIC_RELAXED);
+  __atomic_store_n(&to.tokens, header.tokens, __ATOMIC_RELAXED);
+  store_release(&to.epoch, header.epoch);
+}
+FCCL_DEVICE CallHeader load_header(const CallHeader& from) {
+  CallHeader header;
+  header.epoch = load_acquire(&from.epoch);
+  header.hash = load_relaxed(&from.hash);
+  header.tokens = load_relaxed(&from.tokens);
+  return header;
+}
+FCCL_DEVICE void store_status(uint32_t& to, uint32_t word) { compare_and_swap(&to, 0u, word); }
+FCCL_DEVICE void publish_record(uint32_t* complete) { store_release(complete, 1u); }
 
 FCCL_DEVICE void ring(Doorbell& bell) {
   fetch_add(&bell.count, 1u);

@@ -21,7 +21,6 @@ struct ExchangeArgs {
   uint32_t hash;                  // of the call, for the header
   uint32_t tokens;                // rows of this launch, for the header
   uint32_t checked;               // compare headers on every call
-  uint32_t wait_for_all;          // broadcast: ranks that only wait
 };
 
 struct Tensor {
@@ -47,7 +46,10 @@ struct KernelArgs {
   const char* weight;
   const char* bias;
   int64_t part_stride;  // bytes between the parts of ranks (reduce-scatter input, all-gather output)
-  int32_t rows;
+  int64_t total_rows;   // row ownership: of the whole tensor; each owner's rows are chunked alike
+  int64_t chunk_first;  //   first row of this launch within each owner's rows
+  int32_t chunk_rows;   //   rows of this launch of each owner, at most
+  int32_t rows;         // of this launch
   int32_t hidden;       // elements of a row
   int32_t last_hidden;  // elements of the last row (plain collectives; = hidden for the fused call)
   int32_t packs;        // of a row, the last one padded

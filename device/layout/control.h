@@ -72,10 +72,12 @@ struct FailureRecord {
   uint32_t failure;   // Failure
   int32_t peer;       // whom it waited for
   uint64_t epoch;     // of this exchange
-  uint64_t seen;      // epoch in the peer's header of this generation; hash for a mismatch
+  uint64_t seen;      // epoch in the peer's header of this generation
   uint64_t expected;
   uint32_t hop;
   uint32_t row;
+  uint32_t seen_hash;
+  uint32_t expected_hash;
   uint32_t seen_tokens;
   uint32_t expected_tokens;
 };

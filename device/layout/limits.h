@@ -1,5 +1,12 @@
-// Limits that the wire format and the kernels share.
+// Limits and marks that host and kernels share.
 #pragma once
+
+// For functions that both the host and kernels call: device compilers want them marked.
+#if defined(__CUDACC__) || defined(__HIP__)
+#define FCCL_HOST_DEVICE __host__ __device__
+#else
+#define FCCL_HOST_DEVICE
+#endif
 
 namespace fccl {
 

@@ -1,0 +1,103 @@
+// AllGather and Broadcast: pure copies (a NaN becomes the canonical one, as in every output).
+//
+// AllGather: every rank pushes its part to all. Closed by itself.
+// Broadcast: the root pushes, the others only receive, and a rank that has the data has heard of the
+// root alone. So that the exchange is closed all the same, every rank arrives at the pads of all peers
+// when it starts (hop 1, tile 0) and leaves only after it saw all arrivals.
+#pragma once
+#include "device/algo/steps.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <class T>
+FCCL_DEVICE Pack canonical(Pack p) {
+  return to_pack<T>(to_floats<T>(p));
+}
+
+template <template <int> class Protocol, int kRanks, class T>
+class Gather {
+ public:
+  FCCL_DEVICE static void all_gather(Block& blk, const KernelArgs& a) {
+    const Exchange<kRanks> exchange(a.ex);
+    if (!exchange.usable()) return;
+    exchange.push_header(blk);
+    if (!exchange.check_headers(blk)) return;
+    const Protocol<kRanks> hop(exchange, 0);
+    const bool ok = each_tile(blk, a, [&](int tile, int first, int last) {
+      const auto own = part_of(a, a.ex.rank);
+      for (int row = first; row < last; ++row) push_row(blk, a, hop, row, &own);
+      hop.publish(blk, tile);
+      if (!hop.acquire(blk, tile, first)) return false;
+      each_rank<kRanks>(a.ex, 0, [&](int q) {
+        if (q == a.ex.rank) return;
+        const auto part = part_of(a, q);
+        for (int row = first; row < last; ++row) take_row(blk, a, hop, q, row, part);
+      });
+      return !blk.any_failed();
+    });
+    if (ok) exchange.finish(blk);
+  }
+
+  FCCL_DEVICE static void broadcast(Block& blk, const KernelArgs& a) {
+    const Exchange<kRanks> exchange(a.ex);
+    if (!exchange.usable()) return;
+    exchange.push_header(blk);
+    if (!exchange.check_headers(blk)) return;
+    const Protocol<kRanks> hop(exchange, 0);
+    const Flags<kRanks> closing(exchange, 1);
+    if (blk.id() == 0) closing.publish(blk, 0);
+    const auto out = part_of(a, 0);
+    const bool ok = each_tile(blk, a, [&](int tile, int first, int last) {
+      if (a.ex.rank == a.root) {
+        for (int row = first; row < last; ++row) push_row(blk, a, hop, row, &out);
+        hop.publish(blk, tile);
+        return true;
+      }
+      if (!hop.acquire_from(blk, a.root, tile, first)) return false;
+      for (int row = first; row < last; ++row) take_row(blk, a, hop, a.root, row, out);
+      return !blk.any_failed();
+    });
+    if (ok && (blk.id() != 0 || closing.acquire(blk, 0, 0))) exchange.finish(blk);
+  }
+
+ private:
+  FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int q) {
+    return {Tensor{a.norm_out.ptr + q * a.part_stride, a.norm_out.stride}, a.hidden, a.total_rows - 1,
+            a.last_hidden};
+  }
+
+  template <class F>
+  FCCL_DEVICE static bool each_tile(Block& blk, const KernelArgs& a, F&& f) {
+    const int size = a.ex.tile_rows;
+    const int tiles = (a.rows + size - 1) / size;
+    for (int tile = blk.id(); tile < tiles; tile += blk.count()) {
+      const int first = tile * size;
+      if (!f(tile, first, first + size < a.rows ? first + size : a.rows)) return false;
+    }
+    return true;
+  }
+
+  // Sends a row of the input to all peers and copies it to the own output.
+  FCCL_DEVICE static void push_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop, int row,
+                                   const Rows<T, false>* own) {
+    const Rows<T, false> input{a.input, a.hidden, a.total_rows - 1, a.last_hidden};
+    blk.each_pack(0, a.packs, [&](Slot, int p) {
+      const Pack x = canonical<T>(input.load(row, p));
+      each_rank<kRanks>(a.ex, 1, [&](int i) { hop.push(i, static_cast<int64_t>(row) * a.packs + p, x); });
+      own->store(row, p, x);
+    });
+  }
+
+  FCCL_DEVICE static void take_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop, int q,
+                                   int row, const Rows<T, false>& out) {
+    blk.each_pack(0, a.packs, [&](Slot, int p) {
+      const int64_t at = static_cast<int64_t>(row) * a.packs + p;
+      Pack got;
+      if (!hop.receive(blk, q, at, row, got)) return;
+      out.store(row, p, canonical<T>(got));
+      hop.release(q, at);
+    });
+  }
+};
+
+}  // namespace fccl::FCCL_TARGET

@@ -1,0 +1,119 @@
+// One-shot: every rank pushes its rows to every peer, and each rank reduces all rows itself. One hop,
+// (ranks - 1) times the tensor on the wire: best while latency counts.
+//
+// A tile is the rows that are pushed before any of them is waited for. Closed: a rank leaves after it
+// has received every row of every rank (with no rows, in checked mode, every header).
+#pragma once
+#include "device/algo/steps.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <template <int> class Protocol, int kRanks, class Epilogue>
+class Oneshot {
+ public:
+  using T = typename Epilogue::Type;
+
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    const Exchange<kRanks> exchange(a.ex);
+    if (!exchange.usable()) return;
+    Oneshot(blk, a, exchange).run_tiles();
+  }
+
+ private:
+  FCCL_DEVICE Oneshot(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange)
+      : blk_(blk), a_(a), exchange_(exchange), hop_(exchange, 0), epilogue_(a),
+        input_(input_rows<Epilogue>(a)) {}
+
+  FCCL_DEVICE void run_tiles() {
+    if (!Block::kOneRowTiles || a_.rows == 0) {
+      exchange_.push_header(blk_);
+      if (!exchange_.check_headers(blk_)) return;
+    }
+    auto kept = blk_.lanes<Pack>(a_.packs);
+    auto squares = blk_.squares(a_.packs);
+    const int tile_rows = Block::kOneRowTiles ? 1 : a_.ex.tile_rows;
+    const int tiles = (a_.rows + tile_rows - 1) / tile_rows;
+    bool finished = false;
+    for (int tile = blk_.id(); tile < tiles; tile += blk_.count()) {
+      const int first = tile * tile_rows;
+      const int last = first + tile_rows < a_.rows ? first + tile_rows : a_.rows;
+      finished = tile + blk_.count() >= tiles;
+      if constexpr (Block::kOneRowTiles) {
+        const auto mine = prefetch_input(first);
+        push(first, mine);
+        if (tile == 0) exchange_.push_header(blk_);
+        if (!exchange_.check_headers(blk_)) return;
+        hop_.publish(blk_, tile);
+        if (!hop_.acquire(blk_, tile, first) || !reduce(first, mine, kept, squares, finished)) return;
+      } else {
+        for (int row = first; row < last; ++row) push(row, prefetch_input(row));
+        hop_.publish(blk_, tile);
+        if (!hop_.acquire(blk_, tile, first)) return;
+        for (int row = first; row < last; ++row)
+          if (!reduce(row, prefetch_input(row), kept, squares, finished && row + 1 == last)) return;
+      }
+    }
+    if (!finished) exchange_.finish(blk_);  // a block without rows
+  }
+
+  FCCL_DEVICE auto prefetch_input(int row) {
+    return blk_.prefetch(0, a_.packs, [this, row](int p) { return input_.load(row, p); });
+  }
+
+  template <class Mine>
+  FCCL_DEVICE void push(int row, const Mine& mine) {
+    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+      const Pack x = mine(s, p);
+      each_rank<kRanks>(a_.ex, 1, [&](int i) { hop_.push(i, at + p, x); });
+    });
+    blk_.chaos();
+  }
+
+  // Sum, residual, norm of one row. False on all lanes after a failure.
+  template <class Mine, class Kept, class SquaresT>
+  FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool last) {
+    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const auto residual =
+        blk_.prefetch(0, a_.packs, [this, row](int p) { return epilogue_.load_residual(row, p); });
+    if constexpr (Epilogue::kNorm) {
+      const auto weight = blk_.prefetch(0, a_.packs, [this](int p) { return epilogue_.load_weight(p); });
+      receive(row, at, mine, residual, kept, squares);
+      const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
+      if (blk_.any_failed()) return false;
+      if (last) exchange_.finish(blk_);
+      const float scale = epilogue_.scale(total);
+      blk_.each_pack(0, a_.packs,
+                     [&](Slot s, int p) { epilogue_.finish(row, p, kept[s], scale, weight(s, p)); });
+      blk_.end_row(!last);
+    } else {
+      receive(row, at, mine, residual, kept, squares);
+      if (blk_.any_failed()) return false;
+      if (last) exchange_.finish(blk_);
+    }
+    return true;
+  }
+
+  template <class Mine, class Residual, class Kept, class SquaresT>
+  FCCL_DEVICE void receive(int row, int64_t at, const Mine& mine, const Residual& residual, Kept& kept,
+                           SquaresT& squares) {
+    blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+      Received<kRanks> got;
+      if (!hop_.receive_all(blk_, at + p, row, mine(s, p), got)) return;
+      const Pack h = epilogue_.combine(row, p, fold_ranks<kRanks>(epilogue_, a_.ex, got), residual(s, p));
+      kept[s] = h;
+      epilogue_.keep(row, p, h);
+      if constexpr (Epilogue::kNorm) squares.set(s, to_floats<T>(h));
+      hop_.release_all(at + p);
+    });
+  }
+
+  Block& blk_;
+  const KernelArgs& a_;
+  const Exchange<kRanks>& exchange_;
+  const Protocol<kRanks> hop_;
+  const Epilogue epilogue_;
+  const Rows<T, Epilogue::kWhole> input_;
+};
+
+}  // namespace fccl::FCCL_TARGET

@@ -1,0 +1,60 @@
+// ReduceScatter: the first hop of the row-owned two-shot. Part o of every rank's input goes to rank o,
+// which folds the parts in rank order. Closed: every rank has rows (the host launches nothing for none),
+// so it receives something of every rank.
+#pragma once
+#include "device/algo/steps.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <template <int> class Protocol, int kRanks, class Epilogue>
+class ReduceScatter {
+ public:
+  using T = typename Epilogue::Type;
+
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    const Exchange<kRanks> exchange(a.ex);
+    if (!exchange.usable()) return;
+    exchange.push_header(blk);
+    if (!exchange.check_headers(blk)) return;
+    const Protocol<kRanks> hop(exchange, 0);
+    const Epilogue epilogue(a);
+    const int size = a.ex.tile_rows;
+    const int tiles = (a.rows + size - 1) / size;
+    for (int tile = blk.id(); tile < tiles; tile += blk.count()) {
+      const int first = tile * size;
+      const int last = first + size < a.rows ? first + size : a.rows;
+      each_rank<kRanks>(a.ex, 1, [&](int i) {
+        const auto part = part_of(a, a.ex.rank + i < a.ex.ranks ? a.ex.rank + i : a.ex.rank + i - a.ex.ranks);
+        for (int row = first; row < last; ++row)
+          blk.each_pack(0, a.packs, [&](Slot, int p) {
+            hop.push(i, static_cast<int64_t>(row) * a.packs + p, part.load(row, p));
+          });
+      });
+      hop.publish(blk, tile);
+      if (!hop.acquire(blk, tile, first)) return;
+      const auto own = part_of(a, a.ex.rank);
+      for (int row = first; row < last; ++row) fold_row(blk, a, hop, epilogue, own, row);
+      if (blk.any_failed()) return;
+    }
+    exchange.finish(blk);
+  }
+
+ private:
+  FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int owner) {
+    return {Tensor{a.input.ptr + owner * a.part_stride, a.input.stride}, a.hidden, a.total_rows - 1,
+            a.last_hidden};
+  }
+
+  FCCL_DEVICE static void fold_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop,
+                                   const Epilogue& epilogue, const Rows<T, false>& own, int row) {
+    blk.each_pack(0, a.packs, [&](Slot, int p) {
+      const int64_t at = static_cast<int64_t>(row) * a.packs + p;
+      Received<kRanks> got;
+      if (!hop.receive_all(blk, at, row, own.load(row, p), got)) return;
+      epilogue.keep(row, p, epilogue.combine(row, p, fold_ranks<kRanks>(epilogue, a.ex, got), zero_pack()));
+      hop.release_all(at);
+    });
+  }
+};
+
+}  // namespace fccl::FCCL_TARGET

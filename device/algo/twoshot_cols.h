@@ -1,0 +1,176 @@
+// Two-shot, each rank owns columns: for few tokens, when a rank would own no row. The owner of some
+// columns sums them for every row, adds the residual, rounds, and sends them to all together with the
+// sums of squares of its units; everybody finishes the tree and normalises. Two hops, 2 (ranks-1)/ranks
+// times the tensor on the wire.
+//
+// Columns are owned in units (types/units.h), so the split changes no bit of the norm. A slot of the
+// second hop holds, for each row, the owner's packs and then its unit sums, four to a pack. The owner
+// sends to itself too: the lane that normalises a pack is not the lane that summed it.
+// Closed: every unit that arrives was made from something of every rank.
+#pragma once
+#include "device/algo/steps.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <template <int> class Protocol, int kRanks, class Epilogue>
+class TwoshotCols {
+ public:
+  using T = typename Epilogue::Type;
+
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    const Exchange<kRanks> exchange(a.ex);
+    if (!exchange.usable()) return;
+    exchange.push_header(blk);
+    if (!exchange.check_headers(blk)) return;
+    TwoshotCols(blk, a, exchange).run_phases();
+  }
+
+ private:
+  struct Columns {
+    int first;  // pack
+    int packs;
+    int unit;   // first unit
+    int units;
+  };
+
+  FCCL_DEVICE TwoshotCols(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange)
+      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0), gather_(exchange, 1), epilogue_(a),
+        input_(input_rows<Epilogue>(a)), units_(units_of_row(a.hidden, a.packs, kElements<T>)),
+        slots_(column_slots(units_, a.ex.ranks)) {}
+
+  FCCL_DEVICE Columns columns_of(int owner) const {
+    const Share share = share_of(units_.count, a_.ex.ranks, owner);
+    const int first = share.first * units_.packs_per_unit;
+    const int end = (share.first + share.count) * units_.packs_per_unit;
+    return {first, (end < a_.packs ? end : a_.packs) - first, share.first, share.count};
+  }
+  FCCL_DEVICE int owner_at(int i) const {
+    return a_.ex.rank + i < a_.ex.ranks ? a_.ex.rank + i : a_.ex.rank + i - a_.ex.ranks;
+  }
+  FCCL_DEVICE int64_t scatter_at(int row) const { return static_cast<int64_t>(row) * slots_.packs; }
+  FCCL_DEVICE int64_t gather_at(int row) const {
+    return static_cast<int64_t>(row) * (slots_.packs + slots_.sum_packs);
+  }
+
+  template <class F>
+  FCCL_DEVICE bool each_tile(F&& f) {
+    const int size = a_.ex.tile_rows;
+    const int tiles = (a_.rows + size - 1) / size;
+    for (int tile = blk_.id(); tile < tiles; tile += blk_.count()) {
+      const int first = tile * size;
+      if (!f(tile, first, first + size < a_.rows ? first + size : a_.rows)) return false;
+    }
+    return true;
+  }
+
+  FCCL_DEVICE void run_phases() {
+    each_tile([&](int tile, int first, int last) {
+      for (int row = first; row < last; ++row) push_columns(row);
+      scatter_.publish(blk_, tile);
+      return true;
+    });
+    auto kept = blk_.lanes<Pack>(a_.packs);
+    auto squares = blk_.squares(a_.packs);
+    float* sums = blk_.unit_sums();
+    const Columns own = columns_of(a_.ex.rank);
+    const bool reduced = each_tile([&](int tile, int first, int last) {
+      if (!scatter_.acquire(blk_, tile, first)) return false;
+      for (int row = first; row < last; ++row) reduce_columns(own, row, squares, sums);
+      if (blk_.any_failed()) return false;
+      gather_.publish(blk_, tile);
+      return true;
+    });
+    if (!reduced) return;
+    const bool normed = each_tile([&](int tile, int first, int last) {
+      if (!gather_.acquire(blk_, tile, first)) return false;
+      for (int row = first; row < last; ++row)
+        if (!norm_row(row, kept, sums)) return false;
+      return true;
+    });
+    if (normed) exchange_.finish(blk_);
+  }
+
+  FCCL_DEVICE void push_columns(int row) {
+    each_rank<kRanks>(a_.ex, 1, [&](int i) {
+      const Columns columns = columns_of(owner_at(i));
+      blk_.each_pack(columns.first, columns.packs, [&](Slot, int p) {
+        scatter_.push(i, scatter_at(row) + p - columns.first, input_.load(row, p));
+      });
+    });
+    blk_.chaos();
+  }
+
+  template <class SquaresT>
+  FCCL_DEVICE void reduce_columns(const Columns& own, int row, SquaresT& squares, float* sums) {
+    blk_.each_pack(own.first, own.packs, [&](Slot s, int p) {
+      const int64_t at = scatter_at(row) + p - own.first;
+      Received<kRanks> got;
+      if (!scatter_.receive_all(blk_, at, row, input_.load(row, p), got)) return;
+      const Pack h = epilogue_.combine(row, p, fold_ranks<kRanks>(epilogue_, a_.ex, got),
+                                       epilogue_.load_residual(row, p));
+      squares.set(s, to_floats<T>(h));
+      scatter_.release_all(at);
+      send(gather_at(row) + p - own.first, h);
+    });
+    blk_.sum_units(squares, own.first, own.packs, kElements<T>, units_.packs_per_unit, sums);
+    if (blk_.failed()) return;  // this lane has nothing to send
+    blk_.each_pack(0, (own.units + 3) / 4, [&](Slot, int j) {
+      uint32_t words[4] = {};
+      for (int k = 0; k < 4; ++k)
+        if (4 * j + k < own.units) words[k] = float_bits(sums[4 * j + k]);
+      send(gather_at(row) + slots_.packs + j, pack_of_words(words));
+    });
+    blk_.end_row(true);
+  }
+
+  FCCL_DEVICE void send(int64_t index, Pack p) {
+    each_rank<kRanks>(a_.ex, 0, [&](int i) { gather_.push(i, index, p); });
+  }
+
+  template <class Kept>
+  FCCL_DEVICE bool norm_row(int row, Kept& kept, float* sums) {
+    const auto weight = blk_.prefetch(0, a_.packs, [this](int p) { return epilogue_.load_weight(p); });
+    blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+      const int owner = owner_of_share(p / units_.packs_per_unit, units_.count, a_.ex.ranks);
+      const int64_t at = gather_at(row) + p - columns_of(owner).first;
+      Pack h;
+      if (!gather_.receive(blk_, owner, at, row, h)) return;
+      gather_.release(owner, at);
+      kept[s] = h;
+      epilogue_.keep(row, p, h);
+    });
+    blk_.each_pack(0, slots_.sum_packs * a_.ex.ranks, [&](Slot, int j) {
+      const int owner = j / slots_.sum_packs;
+      const int part = j % slots_.sum_packs;
+      const Columns columns = columns_of(owner);
+      if (4 * part >= columns.units) return;
+      const int64_t at = gather_at(row) + slots_.packs + part;
+      Pack got;
+      if (!gather_.receive(blk_, owner, at, row, got)) return;
+      gather_.release(owner, at);
+      uint32_t words[4];
+      pack_to_words(got, words);
+      for (int k = 0; k < 4; ++k)
+        if (4 * part + k < columns.units) sums[columns.unit + 4 * part + k] = float_of_bits(words[k]);
+    });
+    const float total = blk_.finish_units(sums, units_.count);
+    if (blk_.any_failed()) return false;
+    const float scale = epilogue_.scale(total);
+    blk_.each_pack(0, a_.packs,
+                   [&](Slot s, int p) { epilogue_.finish(row, p, kept[s], scale, weight(s, p)); });
+    blk_.end_row(true);
+    return true;
+  }
+
+  Block& blk_;
+  const KernelArgs& a_;
+  const Exchange<kRanks>& exchange_;
+  const Protocol<kRanks> scatter_;
+  const Protocol<kRanks> gather_;
+  const Epilogue epilogue_;
+  const Rows<T, Epilogue::kWhole> input_;
+  const Units units_;
+  const ColumnSlots slots_;
+};
+
+}  // namespace fccl::FCCL_TARGET

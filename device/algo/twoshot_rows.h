@@ -1,0 +1,184 @@
+// Two-shot, each rank owns rows: the owner gets its rows from all, sums them, adds the residual and
+// sends the rounded result to all; everybody normalises what it gets. Two hops, 2 (ranks-1)/ranks times
+// the tensor on the wire.
+//
+// Owner o's rows are fcclRowRange(total_rows, ranks, o); this launch takes chunk_rows of each range from
+// chunk_first on. With a row-sharded residual the owner alone reads and writes the residual rows, and
+// sends norm_out instead of h, so that the others only copy.
+// Three phases per block, each over tiles in increasing order: push all, own rows, rows of the others.
+// The first never waits; the second waits for the first of others, the third for the second: with a
+// resident grid nobody waits in a circle. Closed: whoever gets a row of owner o gets something of every
+// rank through it, and every launch has at least one row.
+#pragma once
+#include "device/algo/steps.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <template <int> class Protocol, int kRanks, class Epilogue>
+class TwoshotRows {
+ public:
+  using T = typename Epilogue::Type;
+
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    const Exchange<kRanks> exchange(a.ex);
+    if (!exchange.usable()) return;
+    exchange.push_header(blk);
+    if (!exchange.check_headers(blk)) return;
+    TwoshotRows(blk, a, exchange).run_phases();
+  }
+
+ private:
+  struct Range {
+    int64_t first;  // row of the tensor
+    int rows;       // in this launch
+    int64_t before; // owner's rows in front of `first`
+  };
+
+  FCCL_DEVICE TwoshotRows(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange)
+      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0), gather_(exchange, 1), epilogue_(a),
+        input_(input_rows<Epilogue>(a)) {}
+
+  FCCL_DEVICE Range range_of(int owner) const {
+    const int64_t base = a_.total_rows / a_.ex.ranks;
+    const int64_t extra = a_.total_rows % a_.ex.ranks;
+    const int64_t first = owner * base + (owner < extra ? owner : extra);
+    const int64_t left = base + (owner < extra ? 1 : 0) - a_.chunk_first;
+    const int rows = left <= 0 ? 0 : left < a_.chunk_rows ? static_cast<int>(left) : a_.chunk_rows;
+    return {first + a_.chunk_first, rows, a_.chunk_first};
+  }
+  FCCL_DEVICE int owner_at(int i) const {
+    return a_.ex.rank + i < a_.ex.ranks ? a_.ex.rank + i : a_.ex.rank + i - a_.ex.ranks;
+  }
+
+  // f(tile, first, last) for this block's tiles of an owner's rows.
+  template <class F>
+  FCCL_DEVICE bool each_tile(const Range& range, F&& f) {
+    const int size = a_.ex.tile_rows;
+    const int tiles = (range.rows + size - 1) / size;
+    for (int tile = blk_.id(); tile < tiles; tile += blk_.count()) {
+      const int first = tile * size;
+      const int last = first + size < range.rows ? first + size : range.rows;
+      if (!f(tile, first, last)) return false;
+    }
+    return true;
+  }
+
+  FCCL_DEVICE void run_phases() {
+    each_rank<kRanks>(a_.ex, 1, [&](int i) { push_to_owner(i, range_of(owner_at(i))); });
+    auto kept = blk_.lanes<Pack>(a_.packs);
+    auto squares = blk_.squares(a_.packs);
+    const Range own = range_of(a_.ex.rank);
+    const bool ok = each_tile(own, [&](int tile, int first, int last) {
+      if (!scatter_.acquire(blk_, tile, first)) return false;
+      for (int row = first; row < last; ++row)
+        if (!own_row(own, row, kept, squares)) return false;
+      gather_.publish(blk_, tile);
+      return true;
+    });
+    if (!ok) return;
+    bool all = true;
+    each_rank<kRanks>(a_.ex, 1, [&](int i) {
+      all = all && copy_rows(owner_at(i), range_of(owner_at(i)), kept, squares);
+    });
+    if (all) exchange_.finish(blk_);
+  }
+
+  FCCL_DEVICE void push_to_owner(int i, const Range& range) {
+    each_tile(range, [&](int tile, int first, int last) {
+      for (int row = first; row < last; ++row) {
+        const int64_t at = static_cast<int64_t>(row) * a_.packs;
+        blk_.each_pack(0, a_.packs,
+                       [&](Slot, int p) { scatter_.push(i, at + p, input_.load(range.first + row, p)); });
+      }
+      scatter_.publish_to(blk_, i, tile);
+      return true;
+    });
+  }
+
+  template <class Kept, class SquaresT>
+  FCCL_DEVICE bool own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
+    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const int64_t whole = range.first + row;
+    const int64_t local = epilogue_.sharded() ? range.before + row : whole;
+    blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+      Received<kRanks> got;
+      if (!scatter_.receive_all(blk_, at + p, row, input_.load(whole, p), got)) return;
+      const Pack h = epilogue_.combine(whole, p, fold_ranks<kRanks>(epilogue_, a_.ex, got),
+                                       epilogue_.load_residual(local, p));
+      kept[s] = h;
+      if constexpr (Epilogue::kNorm) squares.set(s, to_floats<T>(h));
+      scatter_.release_all(at + p);
+      if (!epilogue_.sharded()) send(at + p, h);
+      epilogue_.keep(local, p, h);
+    });
+    if constexpr (Epilogue::kNorm) {
+      const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
+      if (blk_.any_failed()) return false;
+      const float scale = epilogue_.scale(total);
+      blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+        const Pack out = epilogue_.finish(whole, p, kept[s], scale, epilogue_.load_weight(p));
+        if (epilogue_.sharded()) send(at + p, out);
+      });
+      blk_.end_row(true);
+      return true;
+    } else {
+      return !blk_.any_failed();
+    }
+  }
+
+  FCCL_DEVICE void send(int64_t index, Pack p) {
+    each_rank<kRanks>(a_.ex, 1, [&](int i) { gather_.push(i, index, p); });
+  }
+
+  template <class Kept, class SquaresT>
+  FCCL_DEVICE bool copy_rows(int owner, const Range& range, Kept& kept, SquaresT& squares) {
+    return each_tile(range, [&](int tile, int first, int last) {
+      if (!gather_.acquire_from(blk_, owner, tile, first)) return false;
+      for (int row = first; row < last; ++row)
+        if (!copy_row(owner, range.first + row, row, kept, squares)) return false;
+      return true;
+    });
+  }
+
+  template <class Kept, class SquaresT>
+  FCCL_DEVICE bool copy_row(int owner, int64_t whole, int row, Kept& kept, SquaresT& squares) {
+    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+      Pack h;
+      if (!gather_.receive(blk_, owner, at + p, row, h)) return;
+      gather_.release(owner, at + p);
+      if constexpr (Epilogue::kNorm) {
+        if (epilogue_.sharded()) {
+          epilogue_.store_norm(whole, p, h);
+          return;
+        }
+        squares.set(s, to_floats<T>(h));
+        kept[s] = h;
+      }
+      epilogue_.keep(whole, p, h);
+    });
+    if constexpr (Epilogue::kNorm) {
+      if (!epilogue_.sharded()) {
+        const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
+        if (blk_.any_failed()) return false;
+        const float scale = epilogue_.scale(total);
+        blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+          epilogue_.finish(whole, p, kept[s], scale, epilogue_.load_weight(p));
+        });
+        blk_.end_row(true);
+        return true;
+      }
+    }
+    return !blk_.any_failed();
+  }
+
+  Block& blk_;
+  const KernelArgs& a_;
+  const Exchange<kRanks>& exchange_;
+  const Protocol<kRanks> scatter_;
+  const Protocol<kRanks> gather_;
+  const Epilogue epilogue_;
+  const Rows<T, Epilogue::kWhole> input_;
+};
+
+}  // namespace fccl::FCCL_TARGET

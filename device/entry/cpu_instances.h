@@ -1,0 +1,100 @@
+// Makes CPU kernels out of the algorithms: one function each, in the namespace of its level. The
+// floating-point environment of the caller is saved, set to the IEEE default (round to nearest,
+// subnormals live, no traps) and restored.
+#pragma once
+#include "device/algo/gather.h"
+#include "device/algo/oneshot.h"
+#include "device/algo/reduce_scatter.h"
+#include "device/algo/twoshot_cols.h"
+#include "device/algo/twoshot_rows.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace fccl::FCCL_TARGET {
+
+class DefaultRounding {
+ public:
+#if defined(__x86_64__)
+  DefaultRounding() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+  ~DefaultRounding() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#elif defined(__aarch64__)
+  DefaultRounding() {
+    asm volatile("mrs %0, fpcr" : "=r"(saved_));
+    asm volatile("msr fpcr, %0" ::"r"(uint64_t{0}));
+  }
+  ~DefaultRounding() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
+
+ private:
+  uint64_t saved_;
+#endif
+};
+
+template <void (*kRun)(Block&, const KernelArgs&)>
+void cpu_kernel(const KernelArgs& args, const CpuLaunch& launch) {
+  const DefaultRounding rounding;
+  Block block(launch);
+  kRun(block, args);
+}
+
+template <class T, int kRanks, bool kPlain>
+CpuKernel find_norm(const KernelId& id) {
+  using Epilogue = FusedNorm<T, kPlain>;
+  if (id.algo == AlgoKind::Oneshot) {
+    if (id.protocol == ProtocolKind::Lamport) return cpu_kernel<Oneshot<Lamport, kRanks, Epilogue>::run>;
+    if (id.protocol == ProtocolKind::Flags) return cpu_kernel<Oneshot<Flags, kRanks, Epilogue>::run>;
+    return cpu_kernel<Oneshot<LL, kRanks, Epilogue>::run>;
+  }
+  const bool flags = id.protocol == ProtocolKind::Flags;
+  if (id.protocol == ProtocolKind::LL) return nullptr;
+  if (id.algo == AlgoKind::TwoshotRows)
+    return flags ? cpu_kernel<TwoshotRows<Flags, kRanks, Epilogue>::run>
+                 : cpu_kernel<TwoshotRows<Lamport, kRanks, Epilogue>::run>;
+  return flags ? cpu_kernel<TwoshotCols<Flags, kRanks, Epilogue>::run>
+               : cpu_kernel<TwoshotCols<Lamport, kRanks, Epilogue>::run>;
+}
+
+// Two ranks have instances of their own; any other count runs the general one.
+template <class T>
+CpuKernel find_norm_of_type(const KernelId& id, int ranks) {
+  if (ranks == 2) return id.plain ? find_norm<T, 2, true>(id) : find_norm<T, 2, false>(id);
+  return id.plain ? find_norm<T, 0, true>(id) : find_norm<T, 0, false>(id);
+}
+
+template <class T, template <int> class Protocol>
+CpuKernel find_collective(const KernelId& id) {
+  switch (id.op) {
+    case OpKind::AllReduce:
+      if (id.algo == AlgoKind::Oneshot) return cpu_kernel<Oneshot<Protocol, 0, Reduce<T>>::run>;
+      if (id.algo == AlgoKind::TwoshotRows) return cpu_kernel<TwoshotRows<Protocol, 0, Reduce<T>>::run>;
+      return nullptr;
+    case OpKind::ReduceScatter:
+      return cpu_kernel<ReduceScatter<Protocol, 0, Reduce<T>>::run>;
+    case OpKind::AllGather:
+      return cpu_kernel<Gather<Protocol, 0, T>::all_gather>;
+    case OpKind::Broadcast:
+      return cpu_kernel<Gather<Protocol, 0, T>::broadcast>;
+    default:
+      return nullptr;
+  }
+}
+
+template <class T>
+CpuKernel find_collective_of_type(const KernelId& id) {
+  if (id.protocol == ProtocolKind::Lamport) return find_collective<T, Lamport>(id);
+  if (id.protocol == ProtocolKind::Flags) return find_collective<T, Flags>(id);
+  return nullptr;
+}
+
+CpuKernel find_norm_f32(const KernelId& id, int ranks);
+CpuKernel find_norm_f16(const KernelId& id, int ranks);
+CpuKernel find_norm_bf16(const KernelId& id, int ranks);
+CpuKernel find_collective_f32(const KernelId& id);
+CpuKernel find_collective_f16(const KernelId& id);
+CpuKernel find_collective_bf16(const KernelId& id);
+
+}  // namespace fccl::FCCL_TARGET

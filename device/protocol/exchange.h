@@ -1,0 +1,199 @@
+// One exchange: what every kernel does before and after its data moves, whatever the protocol.
+//
+// WORDS. The control line {epoch, gen, seq} of a rank is read by all blocks at entry and written once,
+// by the last block, at the end: epoch + 1, gen rotates 0 1 2, seq + 1. Nobody else writes it but a
+// failure, which poisons `gen`. The header of a call, {epoch, hash, tokens}, is stored by block 0 of
+// each rank into headers[gen][rank] of every peer; it is read in slow paths, and by all in checked
+// mode.
+//
+// WHY THREE GENERATIONS ARE ENOUGH. (i) The launches of one rank are ordered. (ii) An exchange is
+// closed: a rank leaves exchange n only after it has received, directly or through others, something of
+// n from every rank. (iii) A slot is re-armed by the block that read it, in the same launch. If rank A
+// has started m it has completed m-1, so every rank has started m-1 and, by (i), completed m-2. The
+// last user of gen(m) is m-3, whose slots were re-armed before m-3 ended: one whole launch earlier than
+// the push of m. Two generations would be exactly tight; the third is the slack for the write-back of
+// re-arm stores (a store performed at its home before a kernel boundary is not overtaken) and needs no
+// exit fence. `gen` is a counter of its own, never epoch % 3: 2^32 mod 3 = 1, and a 32-bit epoch would
+// use one generation twice at the wrap; ours has 64 bits and the pads compare it by signed difference.
+//
+// THE END. Every block takes a ticket after its last row has been read and re-armed. The last one
+// resets the ticket and advances the line by compare-and-swap: if that fails, a failure poisoned it (it
+// stays poisoned, later launches leave at entry) or two launches of one rank overlapped.
+#pragma once
+#include "device/dialect/dialect.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <int kRanks>
+FCCL_DEVICE int rank_count(const ExchangeArgs& ex) {
+  if constexpr (kRanks > 0) {
+    return kRanks;
+  } else {
+    return ex.ranks;
+  }
+}
+
+// f(i) for each i in [first, ranks), unrolled where the count is a constant.
+template <int kRanks, class F>
+FCCL_DEVICE void each_rank(const ExchangeArgs& ex, int first, F&& f) {
+  if constexpr (kRanks > 0) {
+    FCCL_UNROLL for (int i = 0; i < kRanks; ++i) {
+      if (i >= first) f(i);
+    }
+  } else {
+    for (int i = first; i < ex.ranks; ++i) f(i);
+  }
+}
+
+FCCL_DEVICE Control& control_of(const ExchangeArgs& ex, int i) {
+  return *reinterpret_cast<Control*>(ex.window[i]);
+}
+
+// Rank `q` as an index into window[].
+FCCL_DEVICE int window_of(const ExchangeArgs& ex, int q) {
+  return q >= ex.rank ? q - ex.rank : q - ex.rank + ex.ranks;
+}
+
+template <int kRanks>
+class Exchange {
+ public:
+  FCCL_DEVICE explicit Exchange(const ExchangeArgs& ex) : ex_(ex), line_(load_line(control_of(ex, 0))) {}
+
+  FCCL_DEVICE bool usable() const { return line_.gen < kGenerations; }
+  FCCL_DEVICE uint64_t epoch() const { return line_.epoch; }
+  FCCL_DEVICE uint32_t gen() const { return line_.gen; }
+  FCCL_DEVICE const ExchangeArgs& args() const { return ex_; }
+
+  // Cooperative, by block 0 only.
+  FCCL_DEVICE void push_header(Block& blk) const {
+    if (blk.id() != 0) return;
+    const CallHeader header{line_.epoch, ex_.hash, ex_.tokens};
+    each_rank<kRanks>(ex_, 1, [&](int i) {
+      blk.by_lane(i, [&] { store_header(control_of(ex_, i).headers[line_.gen][ex_.rank], header); });
+    });
+    blk.ring_peers(ex_, rank_count<kRanks>(ex_));
+  }
+
+  // Checked mode: waits for every peer's header and compares. False: failed.
+  FCCL_DEVICE bool check_headers(Block& blk) const {
+    if (!ex_.checked) return true;
+    for (int q = 0; q < rank_count<kRanks>(ex_); ++q) {
+      if (q == ex_.rank) continue;
+      blk.by_lane(0, [&] {
+        const CallHeader& header = control_of(ex_, 0).headers[line_.gen][q];
+        wait(blk, q, 0, 0, [&] { return load_header(header).epoch == line_.epoch; });
+        const CallHeader seen = load_header(header);
+        if (!blk.failed() && !same_call(seen)) {
+          fail_mismatch(blk, q, seen);
+        }
+      });
+    }
+    return !blk.any_failed();
+  }
+
+  // Waits on `ready` for something of rank `q`; false after a failure.
+  template <class Ready>
+  FCCL_DEVICE bool wait(Block& blk, int q, int hop, int row, Ready&& ready) const {
+    return blk.wait(control_of(ex_, 0).doorbell, ready,
+                    [&](uint64_t waited_ns) { return must_stop(blk, q, hop, row, waited_ns); });
+  }
+
+  // Cooperative; every block once, after its last read.
+  FCCL_DEVICE void finish(Block& blk) const {
+    blk.by_lane(0, [&] {
+      Control& own = control_of(ex_, 0);
+      const uint32_t ticket = fetch_add(&own.ticket, 1u);
+      const uint32_t last = static_cast<uint32_t>(blk.count()) - 1u;
+      if (ticket == last) {
+        own.ticket = 0;
+        const ControlLine next{line_.epoch + 1, line_.gen == kGenerations - 1 ? 0 : line_.gen + 1,
+                               line_.seq + 1};
+        if (!advance_line(own.line, line_, next) && load_relaxed(&own.status) == 0)
+          fail(blk, Failure::Overlap, ex_.rank, 0, 0, CallHeader{});
+      } else if (ticket > last) {
+        fail(blk, Failure::Overlap, ex_.rank, 0, 0, CallHeader{});
+      }
+    });
+  }
+
+ private:
+  FCCL_DEVICE bool same_call(const CallHeader& seen) const {
+    return seen.hash == ex_.hash && seen.tokens == ex_.tokens;
+  }
+
+  // Slow path of a wait: has the communicator failed, or is it time to fail?
+  FCCL_DEVICE bool must_stop(Block& blk, int q, int hop, int row, uint64_t waited_ns) const {
+    Control& own = control_of(ex_, 0);
+    if (load_acquire(&own.status) != 0) {
+      poison_line(own.line);
+      blk.set_failed();
+      return true;
+    }
+    const CallHeader seen = load_header(own.headers[line_.gen][q]);
+    if (blk.host_abort(ex_.host_abort)) {
+      fail(blk, Failure::Aborted, q, hop, row, seen);
+    } else if (seen.epoch == line_.epoch && !same_call(seen)) {
+      fail_mismatch(blk, q, seen);
+    } else if (waited_ns > load_relaxed(&own.limit_ns)) {
+      fail(blk, Failure::Timeout, q, hop, row, seen);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  FCCL_DEVICE void fail_mismatch(Block& blk, int q, const CallHeader& seen) const {
+    fail(blk, Failure::Mismatch, q, 0, 0, seen);
+  }
+
+  // The first failure of a rank writes the record, tells every peer and closes the line.
+  FCCL_DEVICE void fail(Block& blk, Failure failure, int q, int hop, int row,
+                        const CallHeader& seen) const {
+    blk.set_failed();
+    Control& own = control_of(ex_, 0);
+    const uint32_t word = status_word(failure, ex_.rank);
+    if (compare_and_swap(&own.status, 0u, word)) {
+      if (compare_and_swap(&ex_.record->claimed, 0u, 1u)) {
+        FailureRecord& record = *ex_.record;
+        record.failure = static_cast<uint32_t>(failure);
+        record.peer = q;
+        record.epoch = line_.epoch;
+        record.seen = seen.epoch;
+        record.expected = line_.epoch;
+        record.hop = static_cast<uint32_t>(hop);
+        record.row = static_cast<uint32_t>(row);
+        record.seen_hash = seen.hash;
+        record.expected_hash = ex_.hash;
+        record.seen_tokens = seen.tokens;
+        record.expected_tokens = ex_.tokens;
+        publish_record(&record.complete);
+      }
+      for (int i = 1; i < ex_.ranks; ++i) store_status(control_of(ex_, i).status, word);
+      blk.ring_peers(ex_, ex_.ranks);
+    }
+    poison_line(own.line);
+  }
+
+  const ExchangeArgs& ex_;
+  const ControlLine line_;
+};
+
+// Where one hop of a launch lives: the slot of this rank in a peer's window, and those of all senders
+// in the own window. `unit` bytes per pack: 16, or 32 for LL.
+class Slots {
+ public:
+  FCCL_DEVICE Slots(const ExchangeArgs& ex, uint64_t generation, int hop)
+      : ex_(ex), base_(ex.region + generation * ex.generation + static_cast<uint64_t>(hop) * ex.hop_stride) {}
+  FCCL_DEVICE char* outgoing(int i) const {
+    return ex_.window[i] + base_ + static_cast<uint64_t>(ex_.rank) * ex_.from_stride;
+  }
+  FCCL_DEVICE char* incoming(int q) const {
+    return ex_.window[0] + base_ + static_cast<uint64_t>(q) * ex_.from_stride;
+  }
+
+ private:
+  const ExchangeArgs& ex_;
+  const uint64_t base_;
+};
+
+}  // namespace fccl::FCCL_TARGET

@@ -1,0 +1,83 @@
+// Lamport mailboxes: the data is its own flag.
+//
+// WHO WRITES WHAT. Slot (generation, hop, sender) of a rank's mailbox is written by that sender only,
+// each word once per exchange (push), and set back to the sentinel by the owner's lane that read it
+// (release), in the same launch. A word has arrived when it is not the sentinel; senders replace the
+// sentinel, one NaN, by another NaN. Packs are pushed whole: elements beyond the row are 0.
+// ORDER. None is needed between the words of a push: each carries its own arrival. Between the re-arm
+// of a slot and the next push into it lies a whole exchange (exchange.h).
+// MEMORY. Relaxed system-scope 16-byte accesses; all four words are tested, so a torn pack is seen as
+// not arrived. Re-arm with the same kind of store as a push, never a weak one.
+#pragma once
+#include "device/protocol/exchange.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <int kRanks>
+class Lamport {
+ public:
+  static constexpr ProtocolKind kind = ProtocolKind::Lamport;
+
+  FCCL_DEVICE Lamport(const Exchange<kRanks>& exchange, int hop)
+      : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop), hop_(hop) {}
+
+  // Pack `index` of this rank's slot at peer i (an index into window[]).
+  FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
+    store_peer(slots_.outgoing(i) + index * kPackBytes, without_sentinel(p));
+  }
+  FCCL_DEVICE void publish(Block& blk, int) const {
+    blk.ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
+  }
+  FCCL_DEVICE void publish_to(Block& blk, int i, int) const { blk.ring_peer(exchange_.args(), i); }
+  FCCL_DEVICE bool acquire(Block&, int, int) const { return true; }
+  FCCL_DEVICE bool acquire_from(Block&, int, int, int) const { return true; }
+
+  // Waits for pack `index` of every other rank; the own one is `mine`.
+  template <class Got>
+  FCCL_DEVICE bool receive_all(Block& blk, int64_t index, int row, Pack mine, Got& got) const {
+    const ExchangeArgs& ex = exchange_.args();
+    int missing = 0;
+    auto ready = [&] {
+      bool all = true;
+      each_rank<kRanks>(ex, 0, [&](int q) {
+        if (q == ex.rank) {
+          got[q] = mine;
+          return;
+        }
+        got[q] = load_peer(slots_.incoming(q) + index * kPackBytes);
+        if (!arrived(got[q])) {
+          all = false;
+          missing = q;
+        }
+      });
+      return all;
+    };
+    if (ready()) return true;
+    return exchange_.wait(blk, missing, hop_, row, ready);
+  }
+  FCCL_DEVICE void release_all(int64_t index) const {
+    const ExchangeArgs& ex = exchange_.args();
+    each_rank<kRanks>(ex, 0, [&](int q) {
+      if (q != ex.rank) release(q, index);
+    });
+  }
+  // The same for one sender, this rank included if it pushed to itself.
+  FCCL_DEVICE bool receive(Block& blk, int q, int64_t index, int row, Pack& got) const {
+    auto ready = [&] {
+      got = load_peer(slots_.incoming(q) + index * kPackBytes);
+      return arrived(got);
+    };
+    if (ready()) return true;
+    return exchange_.wait(blk, q, hop_, row, ready);
+  }
+  FCCL_DEVICE void release(int q, int64_t index) const {
+    store_peer(slots_.incoming(q) + index * kPackBytes, sentinel_pack());
+  }
+
+ private:
+  const Exchange<kRanks>& exchange_;
+  const Slots slots_;
+  const int hop_;
+};
+
+}  // namespace fccl::FCCL_TARGET

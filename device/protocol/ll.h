@@ -1,0 +1,86 @@
+// LL lines: {d0, e, d1, e}, two data words and the exchange's tag in each 8-byte half. For payloads
+// that may hold any bits; a pack takes two lines.
+//
+// WHO WRITES WHAT. As a Lamport mailbox, in a region of its own: the sender writes each line once per
+// exchange, the reader zeroes the tags after reading. The tag is the low half of the epoch, and never 0;
+// since every line is zeroed before its generation comes round again, no stale tag can be met, at the
+// wrap neither. ORDER: each half carries its own tag, so a line may be torn between its halves.
+#pragma once
+#include "device/protocol/exchange.h"
+
+namespace fccl::FCCL_TARGET {
+
+template <int kRanks>
+class LL {
+ public:
+  static constexpr ProtocolKind kind = ProtocolKind::LL;
+  static constexpr int kLineBytes = 16;
+
+  FCCL_DEVICE LL(const Exchange<kRanks>& exchange, int hop)
+      : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop), hop_(hop),
+        tag_(static_cast<uint32_t>(exchange.epoch()) == 0 ? 0x80000000u
+                                                          : static_cast<uint32_t>(exchange.epoch())) {}
+
+  FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
+    uint32_t w[4];
+    pack_to_words(p, w);
+    char* to = slots_.outgoing(i) + index * 2 * kLineBytes;
+    const uint32_t first[4] = {w[0], tag_, w[1], tag_};
+    const uint32_t second[4] = {w[2], tag_, w[3], tag_};
+    store_peer(to, pack_of_words(first));
+    store_peer(to + kLineBytes, pack_of_words(second));
+  }
+  FCCL_DEVICE void publish(Block& blk, int) const {
+    blk.ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
+  }
+  FCCL_DEVICE void publish_to(Block& blk, int i, int) const { blk.ring_peer(exchange_.args(), i); }
+  FCCL_DEVICE bool acquire(Block&, int, int) const { return true; }
+  FCCL_DEVICE bool acquire_from(Block&, int, int, int) const { return true; }
+
+  template <class Got>
+  FCCL_DEVICE bool receive_all(Block& blk, int64_t index, int row, Pack mine, Got& got) const {
+    const ExchangeArgs& ex = exchange_.args();
+    bool ok = true;
+    each_rank<kRanks>(ex, 0, [&](int q) {
+      if (q == ex.rank) {
+        got[q] = mine;
+      } else {
+        ok = receive(blk, q, index, row, got[q]) && ok;
+      }
+    });
+    return ok;
+  }
+  FCCL_DEVICE void release_all(int64_t index) const {
+    const ExchangeArgs& ex = exchange_.args();
+    each_rank<kRanks>(ex, 0, [&](int q) {
+      if (q != ex.rank) release(q, index);
+    });
+  }
+  FCCL_DEVICE bool receive(Block& blk, int q, int64_t index, int row, Pack& got) const {
+    const char* from = slots_.incoming(q) + index * 2 * kLineBytes;
+    auto ready = [&] {
+      uint32_t a[4];
+      uint32_t b[4];
+      pack_to_words(load_peer(from), a);
+      pack_to_words(load_peer(from + kLineBytes), b);
+      const uint32_t words[4] = {a[0], a[2], b[0], b[2]};
+      got = pack_of_words(words);
+      return a[1] == tag_ && a[3] == tag_ && b[1] == tag_ && b[3] == tag_;
+    };
+    if (ready()) return true;
+    return exchange_.wait(blk, q, hop_, row, ready);
+  }
+  FCCL_DEVICE void release(int q, int64_t index) const {
+    char* line = slots_.incoming(q) + index * 2 * kLineBytes;
+    store_peer(line, zero_pack());
+    store_peer(line + kLineBytes, zero_pack());
+  }
+
+ private:
+  const Exchange<kRanks>& exchange_;
+  const Slots slots_;
+  const int hop_;
+  const uint32_t tag_;
+};
+
+}  // namespace fccl::FCCL_TARGET
