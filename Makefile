@@ -11,7 +11,7 @@ CTEST_FLAGS ?=
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 15
 
-GENERATOR := $(if $(shell command -v ninja 2>/dev/null),-G Ninja,-G "Unix Makefiles")
+GENERATOR = $(if $(shell command -v ninja 2>/dev/null),-G Ninja,-G "Unix Makefiles")
 CONFIGURE = cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(GENERATOR)) \
   -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DFCCL_SAN=$(SAN) -DFCCL_CUDA=$(CUDA) \
   $(if $(CUDA_ARCHS),"-DFCCL_CUDA_ARCHS=$(CUDA_ARCHS)") $(CMAKE_FLAGS)
@@ -48,7 +48,7 @@ fuzz: setup ## run each fuzzer of test/fuzz for FUZZ_SECONDS (needs clang)
 	CC=clang-14 CXX=clang++-14 cmake -S . -B build-fuzz $(if $(wildcard build-fuzz/CMakeCache.txt),,$(GENERATOR)) \
 	  -DFCCL_FUZZ=ON -DFCCL_FUZZ_SECONDS=$(FUZZ_SECONDS)
 	cmake --build build-fuzz --parallel $(JOBS)
-	ctest --test-dir build-fuzz --output-on-failure --no-tests=ignore -j $(JOBS)
+	ctest --test-dir build-fuzz --output-on-failure --no-tests=error -j $(JOBS)
 
 install: all ## install to PREFIX (DESTDIR is honoured)
 	cmake --install $(BUILD) --prefix $(abspath $(PREFIX))
