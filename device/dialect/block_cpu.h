@@ -165,7 +165,7 @@ class Block {
   }
   // Before the first arrival of a tile: all stores of earlier steps are performed for the peers.
   FCCL_DEVICE void arrive_begin() { chaos(); }
-  FCCL_DEVICE bool host_abort(const uint32_t* word) { return load_acquire(word) != 0; }
+  FCCL_DEVICE uint32_t host_abort(const uint32_t* word) { return load_acquire(word); }
 
   // A place where the chaos seed may delay this block.
   FCCL_DEVICE void chaos() {

@@ -56,14 +56,15 @@ static_assert(offsetof(Control, ticket) == 128 && offsetof(Control, status) == 2
               offsetof(Control, doorbell) == 384 && offsetof(Control, headers) == 512);
 
 // What a status word or the record says happened.
-enum class Failure : uint32_t { None = 0, Timeout = 1, Aborted = 2, Peer = 3, Mismatch = 4, Overlap = 5 };
+enum class Failure : uint32_t { None = 0, Timeout = 1, Aborted = 2, Peer = 3, Mismatch = 4, Overlap = 5, Died = 6 };
 
-// A status word: failure kind in bits 0..7, the rank that saw it first in bits 8..15, bit 31 set.
-constexpr uint32_t status_word(Failure failure, int rank) {
+// A status word: failure kind in bits 0..7, in bits 8..15 the rank that died, else the rank that saw it
+// first; bit 31 set.
+FCCL_HOST_DEVICE constexpr uint32_t status_word(Failure failure, int rank) {
   return 0x80000000u | (static_cast<uint32_t>(rank) << 8) | static_cast<uint32_t>(failure);
 }
-constexpr Failure failure_of(uint32_t status) { return static_cast<Failure>(status & 0xFFu); }
-constexpr int rank_of(uint32_t status) { return static_cast<int>((status >> 8) & 0xFFu); }
+FCCL_HOST_DEVICE constexpr Failure failure_of(uint32_t status) { return static_cast<Failure>(status & 0xFFu); }
+FCCL_HOST_DEVICE constexpr int rank_of(uint32_t status) { return static_cast<int>((status >> 8) & 0xFFu); }
 
 // Written once by the winner of a compare-and-swap on `claimed`, in host memory.
 struct FailureRecord {

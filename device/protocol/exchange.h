@@ -130,8 +130,9 @@ class Exchange {
       return true;
     }
     const CallHeader seen = load_header(own.headers[line_.gen][q]);
-    if (blk.host_abort(ex_.host_abort)) {
-      fail(blk, Failure::Aborted, q, hop, row, seen);
+    const uint32_t told = blk.host_abort(ex_.host_abort);
+    if (told != 0) {
+      fail_as(blk, told, q, hop, row, seen);
     } else if (seen.epoch == line_.epoch && !same_call(seen)) {
       fail_mismatch(blk, q, seen);
     } else if (waited_ns > load_relaxed(&own.limit_ns)) {
@@ -146,16 +147,20 @@ class Exchange {
     fail(blk, Failure::Mismatch, q, 0, 0, seen);
   }
 
-  // The first failure of a rank writes the record, tells every peer and closes the line.
   FCCL_DEVICE void fail(Block& blk, Failure failure, int q, int hop, int row,
                         const CallHeader& seen) const {
+    fail_as(blk, status_word(failure, ex_.rank), q, hop, row, seen);
+  }
+
+  // The first failure of a rank writes the record, tells every peer and closes the line.
+  FCCL_DEVICE void fail_as(Block& blk, uint32_t word, int q, int hop, int row,
+                           const CallHeader& seen) const {
     blk.set_failed();
     Control& own = control_of(ex_, 0);
-    const uint32_t word = status_word(failure, ex_.rank);
     if (compare_and_swap(&own.status, 0u, word)) {
       if (compare_and_swap(&ex_.record->claimed, 0u, 1u)) {
         FailureRecord& record = *ex_.record;
-        record.failure = static_cast<uint32_t>(failure);
+        record.failure = static_cast<uint32_t>(failure_of(word));
         record.peer = q;
         record.epoch = line_.epoch;
         record.seen = seen.epoch;

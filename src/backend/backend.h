@@ -46,7 +46,7 @@ struct Export {
 // Host memory that kernels of this rank read and write.
 struct HostWords {
   FailureRecord record;
-  alignas(64) uint32_t abort;  // nonzero ends every wait of this rank's kernels
+  alignas(64) uint32_t abort;  // a status word; nonzero ends every wait of this rank's kernels
   uint32_t chaos_calls;
 };
 
@@ -103,8 +103,10 @@ class DeviceContext {
   virtual Status check_stream(void* stream) = 0;
   // Stream-ordered; a CPU launch is complete on return. `control` orders streams (PROTOCOL of streams).
   virtual Status launch(const Launch& launch, void* stream) = 0;
-  // For one rank: out = in where nothing is exchanged. Stream-ordered.
-  virtual Status copy_on_stream(void* to, const void* from, uint64_t bytes, void* stream) = 0;
+  // Sets control->limit_ns for later waits, captured graphs included.
+  virtual Status set_limit(Control* control, uint64_t ns) = 0;
+  // The status word of the control block, if it can be read now without waiting for kernels.
+  virtual uint32_t peek_status(const Control* control) = 0;
   // Ends what sleeps in this rank's kernels, from any thread; touches memory only.
   virtual void wake(Control* control) = 0;
   // Waits until this rank's launches are complete.

@@ -22,10 +22,10 @@
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "bootstrap/unique_id.h"
+#include "device/layout/limits.h"
 
 namespace fccl {
 
-constexpr int kMaxRanks = 16;
 constexpr size_t kMaxBlobBytes = size_t{1} << 20;
 
 struct JoinArgs {
@@ -60,7 +60,7 @@ class Group {
   // Rendezvous by unique id. On error every rank that takes part gets the same code and text.
   static Result<std::shared_ptr<Group>> join(const JoinArgs& args, const Limit& limit);
   // The same mesh from the caller's own allgather: exactly kAllgatherCalls calls, whatever fails.
-  static constexpr int kAllgatherCalls = 3;
+  static constexpr int kAllgatherCalls = 2;
   static Result<std::shared_ptr<Group>> join_allgather(const AllgatherJoinArgs& args,
                                                        const Limit& limit);
   // Collective over this group: ranks of one color form a new, independent group, ordered by key,

@@ -180,15 +180,16 @@ std::string device_line(const MachineFacts& machine, size_t index) {
   const PciDevice& device = machine.devices[index];
   std::string line = std::string(kind_name(device.kind)) + ' ' + pci_text(device.address);
   if (!device.name.empty()) line += " \"" + device.name + '"';
-  std::string peers;
+  int links = 0;
+  uint64_t speed = 0;
   for (const MachineLink& link : machine.links) {
     if (link.from != static_cast<int>(index)) continue;
-    peers += ' ' + pci_text(machine.devices[static_cast<size_t>(link.to)].address);
-    if (link.megabytes_per_second > 0) {
-      peers += " (" + std::to_string(link.megabytes_per_second) + " MB/s)";
-    }
+    ++links;
+    speed += link.megabytes_per_second;
   }
-  return peers.empty() ? line : line + ", links to" + peers;
+  if (links == 0) return line;
+  return line + ", links to " + std::to_string(links) + " devices, " + std::to_string(speed) +
+         " MB/s";
 }
 
 std::string devices_below(const MachineFacts& machine, int node, const char* indent) {

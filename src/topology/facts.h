@@ -16,7 +16,7 @@ namespace fccl {
 inline constexpr int kMaxCpus = 2048;  // CPUs of one host that a mask can name
 inline constexpr int kMaxPciPath = 8;  // bridges between the host and a device
 inline constexpr int kMaxDeviceLinks = 32;  // devices of one host that a device may have a link to
-inline constexpr int kMaxRanks = 4096;
+inline constexpr int kMaxFactRanks = 4096;
 
 // Bits of RankFacts::backends; bit i is fcclBackend_t i.
 enum BackendBit : uint32_t { kBackendCpu = 1u << 1, kBackendCuda = 1u << 2, kBackendHip = 1u << 3 };

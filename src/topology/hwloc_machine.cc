@@ -87,7 +87,8 @@ int package_of(hwloc_obj_t object) {
   return -1;
 }
 
-void read_cpus(const Topology& topology, MachineFacts* machine) {
+// Returns the version of hwloc that looked at the machine.
+std::string read_cpus(const Topology& topology, MachineFacts* machine) {
   const HwlocApi& api = topology.api();
   machine->packages = topology.count(HWLOC_OBJ_PACKAGE);
   machine->cores = topology.count(HWLOC_OBJ_CORE);
@@ -104,6 +105,7 @@ void read_cpus(const Topology& topology, MachineFacts* machine) {
     machine->llc_bytes =
         std::max(machine->llc_bytes, uint64_t{topology.object(cache, 0)->attr->cache.size});
   }
+  return info_of(root, "hwlocVersion");
 }
 
 void read_node_distances(const Topology& topology, MachineFacts* machine) {
@@ -225,9 +227,8 @@ Result<MachineFacts> machine_from_hwloc(const std::string& xml, std::string* dum
   Topology topology(*api);
   FCCL_TRY(topology.open(xml));
   MachineFacts machine;
-  machine.source = "hwloc " + api->version;
   machine.this_host = xml.empty();
-  read_cpus(topology, &machine);
+  machine.source = "hwloc " + read_cpus(topology, &machine);
   read_nodes(topology, &machine);
   read_devices(topology, &machine);
   read_links(topology, &machine);

@@ -34,9 +34,16 @@ int index_of(const MachineFacts& machine, PciAddress address) {
   return -1;
 }
 
+// A further switch between the same two devices adds its speed.
 void add_link(DeviceFacts* device, PciAddress peer, uint64_t speed, bool through_switch) {
   for (uint32_t i = 0; i < device->link_count; ++i) {
-    if (device->links[i].peer == peer) return;
+    DeviceLinkFacts& link = device->links[i];
+    if (link.peer != peer) continue;
+    if (through_switch && link.through_switch != 0) {
+      link.megabytes_per_second =
+          static_cast<uint32_t>(std::min<uint64_t>(speed + link.megabytes_per_second, UINT32_MAX));
+    }
+    return;
   }
   if (device->link_count == kMaxDeviceLinks) return;
   DeviceLinkFacts& link = device->links[device->link_count++];
@@ -147,8 +154,8 @@ void place_device(const MachineFacts& machine, RankFacts* facts) {
 }
 
 Result<std::vector<RankFacts>> facts_from_machine(const MachineFacts& machine, int ranks) {
-  if (ranks < 1 || ranks > kMaxRanks) {
-    return error(Code::InvalidArgument, "%d ranks; allowed: 1 to %d", ranks, kMaxRanks);
+  if (ranks < 1 || ranks > kMaxFactRanks) {
+    return error(Code::InvalidArgument, "%d ranks; allowed: 1 to %d", ranks, kMaxFactRanks);
   }
   std::vector<const PciDevice*> gpus;
   for (const PciDevice& device : machine.devices) {
@@ -163,6 +170,7 @@ Result<std::vector<RankFacts>> facts_from_machine(const MachineFacts& machine, i
     facts.pid = 1 + rank;
     facts.process_token = machine.host_id ^ (0x9e3779b97f4a7c15u * static_cast<uint64_t>(rank + 1));
     if (facts.process_token == 0) facts.process_token = 1;
+    if (!machine.this_host) facts.quota_millicpus = 0;
     facts.backends = kBackendCpu;
     facts.memory_kinds = kMemoryPointer | kMemoryMemfd;
     const auto turn = static_cast<size_t>(rank);
