@@ -1,0 +1,157 @@
+#include "bootstrap/mesh.h"
+
+#include "base/fault.h"
+#include "bootstrap/acceptor.h"
+#include "bootstrap/connector.h"
+
+namespace fccl {
+namespace {
+
+constexpr int kSliceMs = 50;
+// About two seconds of refusals: the peer listened before it told us where, so it cannot be
+// reached.
+constexpr int kHopelessRounds = 10;
+
+class MeshBuilder {
+ public:
+  MeshBuilder(const MeshArgs& args, std::vector<Listener> listeners)
+      : args_(args), acceptor_(args.secret, hello(-1)), streams_(args.cards.size()) {
+    for (Listener& listener : listeners) acceptor_.add(std::move(listener));
+    connectors_.resize(args.cards.size());
+    for (int peer = 0; peer < args.rank; peer++) connect_to(peer);
+  }
+
+  Result<MeshStreams> build(const Limit& limit, MeshWatch* watch);
+
+ private:
+  int ranks() const { return static_cast<int>(args_.cards.size()); }
+  std::optional<Stream>& stream(int peer) { return streams_[static_cast<size_t>(peer)]; }
+  std::optional<Connector>& connector(int peer) { return connectors_[static_cast<size_t>(peer)]; }
+  const RankCard& card(int peer) const { return args_.cards[static_cast<size_t>(peer)]; }
+  Hello hello(int target) const;
+  void connect_to(int peer);
+  bool complete() const;
+  Status round(const Limit& limit, MeshWatch* watch);
+  void take_connected(int peer);
+  void take_accepted(Accepted accepted);
+  Status check_hopeless();
+  std::string missing();
+
+  const MeshArgs& args_;
+  Acceptor acceptor_;
+  std::vector<std::optional<Connector>> connectors_;
+  MeshStreams streams_;
+};
+
+Hello MeshBuilder::hello(int target) const {
+  Hello mine;
+  mine.purpose = Purpose::Mesh;
+  mine.library_version = args_.library_version;
+  mine.rank = args_.rank;
+  mine.ranks = ranks();
+  mine.target = target;
+  return mine;
+}
+
+void MeshBuilder::connect_to(int peer) {
+  std::vector<Endpoint> endpoints;
+  const bool same_host = card(peer).host_token == card(args_.rank).host_token;
+  if (same_host && !card(peer).unix_name.empty()) endpoints.push_back({card(peer).unix_name, {}});
+  for (Endpoint& endpoint : tcp_endpoints(card(peer).addresses))
+    endpoints.push_back(std::move(endpoint));
+  const RendezvousMessage first;  // its content means nothing: that it is authentic does
+  connector(peer).emplace(args_.secret, hello(peer), std::move(endpoints), encode(first));
+}
+
+bool MeshBuilder::complete() const {
+  for (int peer = 0; peer < ranks(); peer++)
+    if (peer != args_.rank && !streams_[static_cast<size_t>(peer)]) return false;
+  return true;
+}
+
+void MeshBuilder::take_connected(int peer) {
+  stream(peer).emplace(connector(peer)->take());
+  connector(peer).reset();
+}
+
+void MeshBuilder::take_accepted(Accepted accepted) {
+  const int peer = accepted.hello.rank;
+  if (peer <= args_.rank || peer >= ranks() || accepted.hello.ranks != ranks()) return;
+  const RendezvousMessage welcome;
+  if (!accepted.stream.send(encode(welcome)).ok()) return;
+  // The peer comes again if its first connection broke before our welcome reached it.
+  stream(peer).emplace(std::move(accepted.stream));
+}
+
+std::string MeshBuilder::missing() {
+  std::string names;
+  for (int peer = 0; peer < ranks(); peer++) {
+    if (peer == args_.rank || stream(peer)) continue;
+    names += (names.empty() ? "" : ", ") + describe_rank(peer, card(peer));
+    if (connector(peer) && !connector(peer)->last_failure().empty())
+      names += ": " + connector(peer)->last_failure();
+  }
+  return names;
+}
+
+Status MeshBuilder::check_hopeless() {
+  for (int peer = 0; peer < args_.rank; peer++)
+    if (connector(peer) && connector(peer)->nobody_listens(kHopelessRounds))
+      return error_of_rank(peer,
+                           Code::SystemError,
+                           "cannot reach %s: %s",
+                           describe_rank(peer, card(peer)).c_str(),
+                           connector(peer)->last_failure().c_str());
+  return {};
+}
+
+Status MeshBuilder::round(const Limit& limit, MeshWatch* watch) {
+  std::vector<pollfd> polled;
+  polled.push_back({watch != nullptr ? watch->fd() : -1, POLLIN, 0});
+  int sleep = acceptor_.sleep_ms(kSliceMs);
+  for (std::optional<Connector>& connector : connectors_) {
+    if (!connector) continue;
+    connector->add_polled(polled);
+    sleep = connector->sleep_ms(sleep);
+  }
+  const size_t first_stranger = polled.size();
+  acceptor_.add_polled(polled);
+  if (!poll_within(polled, limit, sleep)) return errno_error("poll");
+  size_t entry = 1;
+  for (int peer = 0; peer < args_.rank; peer++) {
+    if (!connector(peer)) continue;
+    connector(peer)->step(polled[entry++]);
+    if (connector(peer)->connected()) take_connected(peer);
+  }
+  std::vector<Accepted> accepted;
+  acceptor_.step(polled, first_stranger, accepted);
+  for (Accepted& one : accepted) take_accepted(std::move(one));
+  if (watch != nullptr) FCCL_TRY(watch->check());
+  return check_hopeless();
+}
+
+Result<MeshStreams> MeshBuilder::build(const Limit& limit, MeshWatch* watch) {
+  if (fault(args_.test_fault, "bootstrap.mesh", args_.rank))
+    return error(Code::SystemError, "cannot connect to the peers (fault hook)");
+  while (!complete()) {
+    if (limit.aborted())
+      return error(Code::Aborted, "aborted while connecting to %s", missing().c_str());
+    if (limit.deadline.expired())
+      return error(Code::Timeout,
+                   "no connection within %lld ms with %s",
+                   static_cast<long long>(limit.deadline.limit_ms()),
+                   missing().c_str());
+    FCCL_TRY(round(limit, watch));
+  }
+  return std::move(streams_);
+}
+
+}  // namespace
+
+Result<MeshStreams> build_mesh(const MeshArgs& args, std::vector<Listener> listeners,
+                               const Limit& limit, MeshWatch* watch) {
+  MeshBuilder builder(args, std::move(listeners));
+  return builder.build(limit, watch);
+}
+
+}  // namespace fccl
