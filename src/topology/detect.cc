@@ -16,6 +16,7 @@
 #include "topology/allowed_cpus.h"
 #include "topology/identity.h"
 #include "topology/machine_source.h"
+#include "topology/xml_reader.h"
 
 namespace fccl {
 namespace {
@@ -28,8 +29,7 @@ Result<std::string> read_topology_file(const std::string& path) {
   if (::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) {
     return error(Code::InvalidArgument, "FCCL_TOPO_FILE: %s is not a plain file", path.c_str());
   }
-  constexpr off_t kMaxBytes = 16 << 20;
-  if (found.st_size > kMaxBytes) {
+  if (found.st_size > static_cast<off_t>(kMaxXmlBytes)) {
     return error(Code::InvalidArgument, "FCCL_TOPO_FILE: %s is longer than 16 MiB", path.c_str());
   }
   std::string text(static_cast<size_t>(found.st_size), '\0');
@@ -71,7 +71,7 @@ Status write_topology_file(const std::string& path, const std::string& text) {
 
 Result<MachineFacts> machine_of_file(const std::string& path) {
   FCCL_TRY_ASSIGN(xml, read_topology_file(path));
-  Result<MachineFacts> machine = machine_from_hwloc(xml, nullptr);
+  Result<MachineFacts> machine = machine_from_xml(xml);
   if (!machine.ok()) {
     return error(machine.status().code(),
                  "FCCL_TOPO_FILE=%s: %s",
@@ -82,8 +82,23 @@ Result<MachineFacts> machine_of_file(const std::string& path) {
   return machine;
 }
 
+// A machine that was read from a file is written as it was read.
+Status dump_machine(const Config& config) {
+  std::string xml;
+  if (!config.topo_file.empty()) {
+    FCCL_TRY_ASSIGN(text, read_topology_file(config.topo_file));
+    xml = std::move(text);
+  } else if (Result<MachineFacts> machine = machine_from_hwloc(&xml); !machine.ok()) {
+    return error(machine.status().code(),
+                 "FCCL_TOPO_DUMP_FILE=%s: %s",
+                 config.topo_dump_file.c_str(),
+                 machine.status().text().c_str());
+  }
+  return write_topology_file(config.topo_dump_file, xml);
+}
+
 MachineFacts look_at_machine() {
-  Result<MachineFacts> machine = machine_from_hwloc("", nullptr);
+  Result<MachineFacts> machine = machine_from_hwloc(nullptr);
   if (machine.ok()) return *machine;
   MachineFacts fallback = machine_from_sysfs("");
   fallback.why_source = machine.status().text();
@@ -136,20 +151,7 @@ Result<MachineFacts> detect_machine(const Config& config) {
     FCCL_TRY_ASSIGN(read, machine_of_file(config.topo_file));
     machine = std::move(read);
   }
-  if (!config.topo_dump_file.empty()) {
-    std::string xml;
-    FCCL_TRY_ASSIGN(source,
-                    config.topo_file.empty() ? Result<std::string>(std::string())
-                                             : read_topology_file(config.topo_file));
-    Result<MachineFacts> dumped = machine_from_hwloc(source, &xml);
-    if (!dumped.ok()) {
-      return error(dumped.status().code(),
-                   "FCCL_TOPO_DUMP_FILE=%s: %s",
-                   config.topo_dump_file.c_str(),
-                   dumped.status().text().c_str());
-    }
-    FCCL_TRY(write_topology_file(config.topo_dump_file, xml));
-  }
+  if (!config.topo_dump_file.empty()) FCCL_TRY(dump_machine(config));
   FCCL_TRY_ASSIGN(level, cpu_level_of(config));
   machine.cpu_level = level;
   add_identity(config, &machine);

@@ -18,7 +18,6 @@ namespace fccl {
   X(topology_set_components)      \
   X(topology_set_io_types_filter) \
   X(topology_set_type_filter)     \
-  X(topology_set_xmlbuffer)       \
   X(topology_export_xmlbuffer)    \
   X(free_xmlbuffer)               \
   X(get_type_depth)               \

@@ -20,7 +20,7 @@ class Topology {
     if (topology_ != nullptr) api_.topology_destroy(topology_);
   }
 
-  Status open(const std::string& xml);
+  Status open();
   const HwlocApi& api() const { return api_; }
   hwloc_topology_t get() const { return topology_; }
 
@@ -39,26 +39,20 @@ class Topology {
   hwloc_topology_t topology_ = nullptr;
 };
 
-Status Topology::open(const std::string& xml) {
+Status Topology::open() {
   if (api_.topology_init(&topology_) != 0) {
     topology_ = nullptr;
     return Status(Code::OutOfResources, "hwloc_topology_init failed");
   }
-  if (xml.empty()) {
-    for (const char* component : {"cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"}) {
-      api_.topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
-    }
-  } else if (api_.topology_set_xmlbuffer(
-                 topology_, xml.c_str(), static_cast<int>(xml.size() + 1)) != 0) {
-    return Status(Code::InvalidArgument, "no usable hwloc XML: hwloc cannot read it");
+  for (const char* component : {"cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"}) {
+    api_.topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   }
   // CPUs outside the cpuset are part of the machine; what is allowed is asked of the thread.
   api_.topology_set_flags(topology_, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   api_.topology_set_io_types_filter(topology_, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   api_.topology_set_type_filter(topology_, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);
   if (api_.topology_load(topology_) != 0) {
-    return xml.empty() ? Status(Code::SystemError, "hwloc cannot load the machine")
-                       : Status(Code::InvalidArgument, "no usable hwloc XML: hwloc refuses it");
+    return Status(Code::SystemError, "hwloc cannot load the machine");
   }
   return {};
 }
@@ -221,21 +215,16 @@ void read_links(const Topology& topology, MachineFacts* machine) {
 
 }  // namespace
 
-Result<MachineFacts> machine_from_hwloc(const std::string& xml, std::string* dump) {
+Result<MachineFacts> machine_from_hwloc(std::string* dump) {
   FCCL_TRY_ASSIGN(api, hwloc_api());
-  if (!xml.empty()) FCCL_TRY(check_hwloc_xml(xml));
   Topology topology(*api);
-  FCCL_TRY(topology.open(xml));
+  FCCL_TRY(topology.open());
   MachineFacts machine;
-  machine.this_host = xml.empty();
   machine.source = "hwloc " + read_cpus(topology, &machine);
   read_nodes(topology, &machine);
   read_devices(topology, &machine);
   read_links(topology, &machine);
   sort_devices(&machine);
-  if (machine.cpus == 0) {
-    return Status(Code::InvalidArgument, "no usable hwloc XML: it has no CPUs");
-  }
   if (dump != nullptr) {
     char* text = nullptr;
     int bytes = 0;

@@ -1,4 +1,4 @@
-// The two places that the picture of a machine can come from. Both fill the same part of
+// The three places that the picture of a machine can come from. All fill the same part of
 // MachineFacts: packages, cores, CPUs, nodes, distances, caches, memory, PCI devices and links; the
 // rest (identity, what is allowed) is added by detect_machine.
 #pragma once
@@ -13,13 +13,12 @@ namespace fccl {
 // is not there stays at its default.
 MachineFacts machine_from_sysfs(const std::string& root);
 
-// From hwloc: `xml` empty looks at this machine, else reads that text. Unsupported if there is no
-// usable libhwloc, InvalidArgument if the text is no machine. `dump` gets the machine as XML.
-Result<MachineFacts> machine_from_hwloc(const std::string& xml, std::string* dump);
+// From hwloc. Unsupported if there is no usable libhwloc. `dump`, if not null, gets the machine as
+// XML.
+Result<MachineFacts> machine_from_hwloc(std::string* dump);
 
-// Refuses text that is no hwloc XML or that asks the reader for absurd depth, counts or masks,
-// before hwloc sees it.
-Status check_hwloc_xml(const std::string& xml);
+// From the text of an hwloc XML file; InvalidArgument says why it is none.
+Result<MachineFacts> machine_from_xml(const std::string& text);
 
 // By PCI class and vendor; false: of no interest.
 bool pci_kind_of(uint32_t class_code, uint32_t vendor, PciKind* kind);
