@@ -50,7 +50,8 @@ struct HostWords {
   uint32_t chaos_calls;
 };
 
-// How one launch is laid out; chosen by select/ from LaunchLimits and the cost table.
+// How one launch is laid out on this rank. A local choice of the backend, never agreed: ranks may run
+// different grids, since nothing on the wire depends on it.
 struct LaunchShape {
   int blocks = 1;
   int threads = 1;
@@ -61,7 +62,7 @@ struct LaunchShape {
 struct Launch {
   KernelId id;
   KernelArgs args;
-  LaunchShape shape;
+  int max_blocks = 0;           // config; 0: the backend's bound
   bool weight_stable = false;   // may be read before earlier work of the stream ends
   bool inputs_stable = false;
   bool early_trigger = false;
@@ -98,6 +99,7 @@ class DeviceContext {
   // Loads every kernel that calls of this communicator may launch, before anything is captured.
   virtual Status prepare(int ranks, int ranks_on_device) = 0;
   virtual LaunchLimits limits() const = 0;
+  virtual LaunchShape shape_of(const Launch& launch) const = 0;
   virtual bool has_kernel(const KernelId& id, int ranks) const = 0;
   // Is `stream` legal here? Called before anything is launched.
   virtual Status check_stream(void* stream) = 0;

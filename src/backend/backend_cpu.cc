@@ -129,6 +129,7 @@ class CpuContext : public DeviceContext {
 
   Status prepare(int, int) override { return {}; }
   LaunchLimits limits() const override { return LaunchLimits{}; }
+  LaunchShape shape_of(const Launch&) const override { return LaunchShape{}; }
   bool has_kernel(const KernelId& id, int ranks) const override { return kernels_(id, ranks) != nullptr; }
   Status check_stream(void* stream) override {
     if (stream == nullptr) return {};

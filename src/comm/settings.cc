@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "select/plan.h"
+#include "select/algorithms.h"
 
 namespace fccl {
 namespace {

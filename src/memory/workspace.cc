@@ -37,8 +37,10 @@ uint64_t workspace_capacity(const WorkspaceLayout& layout, int ranks) {
 Status clear_workspace(DeviceContext& context, char* window, const WorkspaceLayout& layout,
                        uint64_t first_epoch, uint64_t limit_ns) {
   const uint64_t lamport = layout.lamport.generation * kGenerations;
-  FCCL_TRY(context.fill(window, 0, layout.bytes));
+  FCCL_TRY(context.fill(window, 0, layout.lamport.offset));
   if (lamport != 0) FCCL_TRY(context.fill(window + layout.lamport.offset, 0xFF, lamport));
+  // LL tags start at 0; staging is never read before it was written.
+  FCCL_TRY(context.fill(window + layout.ll.offset, 0, layout.staging.offset - layout.ll.offset));
   const ControlLine line{first_epoch, 0, 0};
   FCCL_TRY(context.copy_in(window + offsetof(Control, line), &line, sizeof line));
   return context.copy_in(window + offsetof(Control, limit_ns), &limit_ns, sizeof limit_ns);

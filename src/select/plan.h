@@ -22,36 +22,42 @@ struct Request {
   bool wants_sum = false;      // allreduce_out
 };
 
+// The cost of one launch is a line: fixed_us + us_per_mib_pushed * pushed + us_per_mib_local * local,
+// with the volumes of volume_of(). Measured by fccl_perf --tune, or the built-in table of the backend.
+struct CostRow {
+  AlgoKind algo = AlgoKind::Oneshot;
+  ProtocolKind protocol = ProtocolKind::Lamport;
+  int min_ranks = 0;  // rows with the highest min_ranks that is not above the ranks win
+  double fixed_us = 0;
+  double us_per_mib_pushed = 0;
+  double us_per_mib_local = 0;
+};
+
 // What is agreed: equal on all ranks.
 struct Situation {
   BackendKind backend = BackendKind::Cpu;
   CommFacts facts;
-  LaunchLimits limits;       // the least over ranks
   WorkspaceLayout layout;
-  int ranks_on_device = 1;
-  int max_blocks = 0;        // config; 0: none
-  std::string algo;          // FCCL_ALGO
-  std::vector<struct CostRow> tuned;  // from a tuner file; empty: the built-in table
+  std::string algo;            // FCCL_ALGO
+  std::vector<CostRow> costs;  // of this backend and machine, or from a tuner file
 };
 
-// A measured or modelled cost: time = fixed_us + bytes / bytes_per_us, for tensors of [low, high) bytes.
-struct CostRow {
-  AlgoKind algo = AlgoKind::Oneshot;
-  ProtocolKind protocol = ProtocolKind::Lamport;
-  int ranks = 0;  // 0: any
-  double fixed_us = 0;
-  double us_per_mib_wire = 0;   // per MiB that this rank pushes
-  double us_per_mib_local = 0;  // per MiB of the tensor, for local work
+// MiB that one rank pushes and touches, for a tensor of `bytes`.
+struct Volume {
+  double pushed = 0;
+  double local = 0;
 };
+Volume volume_of(AlgoKind algo, ProtocolKind protocol, int ranks, uint64_t bytes);
+
+// The built-in table for these facts.
+std::vector<CostRow> builtin_costs(BackendKind backend, const CommFacts& facts);
 
 struct Plan {
   bool supported = false;
-  Code code = Code::Success;  // why not: Unsupported, OutOfResources, InvalidArgument
+  Code code = Code::Success;  // why not: Unsupported, OutOfResources
   std::string reason;
-  bool local = false;         // one rank: no exchange
   AlgoKind algo = AlgoKind::Oneshot;
   ProtocolKind protocol = ProtocolKind::Lamport;
-  LaunchShape shape;
   int64_t launches = 0;
   int64_t chunk_rows = 0;     // rows of one launch (of each owner, where rows are owned)
   int32_t tile_rows = 1;
@@ -59,12 +65,6 @@ struct Plan {
   uint64_t wire_bytes = 0;    // pushed by one rank in the whole call
 };
 
-const char* algorithm_name(AlgoKind algo, ProtocolKind protocol);  // "twoshot_rows", ...
-int32_t algorithm_number(AlgoKind algo, ProtocolKind protocol);    // fcclAlgo_t
-
 Plan make_plan(const Request& request, const Situation& situation);
-
-// FCCL_ALGO: "name[:bytes],name[:bytes],..." each up to its size, the last for all above.
-Status check_algo_setting(const std::string& setting);
 
 }  // namespace fccl
