@@ -25,7 +25,7 @@ foreach(level ${FCCL_CPU_LEVELS})
     target_compile_definitions(fccl_cpu_${level} PRIVATE FCCL_CPU_LEVEL=${level})
     target_link_libraries(fccl_cpu_${level} PRIVATE fccl_flags fccl_dependencies)
     target_compile_options(fccl_cpu_${level} PRIVATE ${FCCL_CPU_FLAGS_${level}}
-      -fno-math-errno -fno-trapping-math)
+      -fno-math-errno -fno-trapping-math -fno-exceptions)
     if(NOT sanitizer)
       target_compile_options(fccl_cpu_${level} PRIVATE -O3)
     endif()
