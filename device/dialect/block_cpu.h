@@ -16,6 +16,7 @@ class Lanes {
  public:
   explicit Lanes(T* values) : values_(values) {}
   T& operator[](Slot s) const { return values_[s.pack]; }
+  void start(int64_t) const {}
 
  private:
   T* values_;
@@ -82,9 +83,6 @@ FCCL_DEVICE void add_levels(float* x, int count, int levels) {
 class Block {
  public:
   static constexpr bool kOneRowTiles = false;  // a tile may hold several rows, pushed before any wait
-  template <class T>
-  using LanesOf = Lanes<T>;
-  using SquaresOf = Squares;
 
   explicit Block(const CpuLaunch& launch)
       : id_(launch.block), count_(launch.blocks), free_(launch.scratch), spins_(launch.spins),
@@ -111,14 +109,21 @@ class Block {
   FCCL_DEVICE Lanes<T> lanes(int packs) {
     return Lanes<T>(reinterpret_cast<T*>(take(static_cast<size_t>(packs) * sizeof(T))));
   }
+  // The row that a later step reads again. (A GPU may let it stand in `rows`.)
+  template <class RowsT>
+  FCCL_DEVICE Lanes<Pack> kept_row(const RowsT&, int packs) {
+    return lanes<Pack>(packs);
+  }
   FCCL_DEVICE Squares squares(int packs) {
     return Squares(reinterpret_cast<float*>(take(static_cast<size_t>(packs) * 16 + 64)));
   }
   FCCL_DEVICE float* unit_sums() { return reinterpret_cast<float*>(take(kMaxUnits * 4 + 64)); }
 
   // ---- sums over a row
-  // Total of the tree over `packs` packs of `elements`.
-  FCCL_DEVICE float row_sum(Squares squares, int packs, int elements) {
+  // Total of the tree over `packs` packs of `elements`. `at_barrier` runs once the row has been read.
+  template <class F>
+  FCCL_DEVICE float row_sum(Squares squares, int packs, int elements, F&& at_barrier) {
+    if (!failed_) at_barrier();
     const int pairs = packs * elements / 2;
     add_levels(squares.pairs(), pairs, log2_ceil(pairs));
     return squares.pairs()[0];
@@ -140,6 +145,9 @@ class Block {
 
   // Between two rows: a GPU block meets before shared sums are written again.
   FCCL_DEVICE void end_row(bool) {}
+  FCCL_DEVICE void meet() {}
+  bool row_failed() const { return failed_; }  // as the last sum over the row found
+  FCCL_DEVICE void let_later_kernels_start() {}
 
   // ---- failure
   bool failed() const { return failed_; }
@@ -157,15 +165,14 @@ class Block {
   }
 
   // Wakes peers that sleep on what this rank has stored.
-  FCCL_DEVICE void ring_peers(const ExchangeArgs& ex, int ranks) {
+  FCCL_DEVICE static void ring_peers(const ExchangeArgs& ex, int ranks) {
     for (int i = 1; i < ranks; ++i) ring(reinterpret_cast<Control*>(ex.window[i])->doorbell);
   }
-  FCCL_DEVICE void ring_peer(const ExchangeArgs& ex, int i) {
+  FCCL_DEVICE static void ring_peer(const ExchangeArgs& ex, int i) {
     if (i != 0) ring(reinterpret_cast<Control*>(ex.window[i])->doorbell);
   }
   // Before the first arrival of a tile: all stores of earlier steps are performed for the peers.
   FCCL_DEVICE void arrive_begin() { chaos(); }
-  FCCL_DEVICE uint32_t host_abort(const uint32_t* word) { return load_acquire(word); }
 
   // A place where the chaos seed may delay this block.
   FCCL_DEVICE void chaos() {

@@ -129,13 +129,17 @@ FCCL_DEVICE float fused_multiply_add(float a, float b, float c) { return __built
 // ---- the control block
 FCCL_DEVICE ControlLine load_line(const Control& control) { return control.line; }
 
+struct Advanced {
+  bool same = true;
+  bool ok() const { return same; }
+};
 // Advances the line from `now` to `next`; false if it is not `now` any more.
-FCCL_DEVICE bool advance_line(ControlLine& line, const ControlLine& now, const ControlLine& next) {
-  if (!compare_and_swap(&line.gen, now.gen, next.gen)) return false;
+FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now, const ControlLine& next) {
+  if (!compare_and_swap(&line.gen, now.gen, next.gen)) return {false};
   line.seq = next.seq;
   const bool same = line.epoch == now.epoch;
   line.epoch = next.epoch;
-  return same;
+  return {same};
 }
 FCCL_DEVICE void poison_line(ControlLine& line) {
   __atomic_store_n(&line.gen, kPoisonedGeneration, __ATOMIC_SEQ_CST);
@@ -155,6 +159,7 @@ FCCL_DEVICE CallHeader load_header(const CallHeader& from) {
   return header;
 }
 FCCL_DEVICE void store_status(uint32_t& to, uint32_t word) { compare_and_swap(&to, 0u, word); }
+FCCL_DEVICE uint32_t host_word(const uint32_t* word) { return load_acquire(word); }
 FCCL_DEVICE void publish_record(uint32_t* complete) { store_release(complete, 1u); }
 
 FCCL_DEVICE void ring(Doorbell& bell) {

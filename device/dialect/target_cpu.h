@@ -3,7 +3,7 @@
 // one level to another.
 #pragma once
 #define FCCL_DEVICE inline
-#define FCCL_LAMBDA
+#define FCCL_SLOW [[gnu::noinline]] inline
 #define FCCL_UNROLL
 #ifndef FCCL_CPU_LEVEL
 #define FCCL_CPU_LEVEL scalar

@@ -56,12 +56,20 @@ static_assert(offsetof(Control, ticket) == 128 && offsetof(Control, status) == 2
               offsetof(Control, doorbell) == 384 && offsetof(Control, headers) == 512);
 
 // What a status word or the record says happened.
-enum class Failure : uint32_t { None = 0, Timeout = 1, Aborted = 2, Peer = 3, Mismatch = 4, Overlap = 5, Died = 6 };
+enum class Failure : uint32_t { None = 0, Timeout = 1, Aborted = 2, Peer = 3, Mismatch = 4, Overlap = 5, Died = 6, Left = 7 };
 
 // A status word: failure kind in bits 0..7, in bits 8..15 the rank that died, else the rank that saw it
 // first; bit 31 set.
 FCCL_HOST_DEVICE constexpr uint32_t status_word(Failure failure, int rank) {
   return 0x80000000u | (static_cast<uint32_t>(rank) << 8) | static_cast<uint32_t>(failure);
+}
+// Ranks that said good-bye, a bit each in bits 8..23. Ends only waits for a rank that left before this
+// exchange: whoever left later has stored all that it owed.
+FCCL_HOST_DEVICE constexpr uint32_t left_word(uint32_t mask) {
+  return 0x80000000u | ((mask & 0xFFFFu) << 8) | static_cast<uint32_t>(Failure::Left);
+}
+FCCL_HOST_DEVICE constexpr bool has_left(uint32_t word, int rank) {
+  return (word & 0xFFu) == static_cast<uint32_t>(Failure::Left) && ((word >> (8 + rank)) & 1u) != 0;
 }
 FCCL_HOST_DEVICE constexpr Failure failure_of(uint32_t status) { return static_cast<Failure>(status & 0xFFu); }
 FCCL_HOST_DEVICE constexpr int rank_of(uint32_t status) { return static_cast<int>((status >> 8) & 0xFFu); }

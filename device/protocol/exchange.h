@@ -54,6 +54,66 @@ FCCL_DEVICE int window_of(const ExchangeArgs& ex, int q) {
   return q >= ex.rank ? q - ex.rank : q - ex.rank + ex.ranks;
 }
 
+// Whom a lane waits for, and where, as the record will tell it.
+struct Waiting {
+  int peer;
+  int hop;
+  int row;
+};
+
+// The first failure of a rank writes the record, tells every peer and closes the line. Takes copies:
+// a reference to the exchange would force it out of registers in every kernel.
+FCCL_SLOW void fail_as(const ExchangeArgs& ex, ControlLine line, uint32_t word, Waiting at,
+                       CallHeader seen) {
+  Control& own = control_of(ex, 0);
+  if (compare_and_swap(&own.status, 0u, word)) {
+    if (compare_and_swap(&ex.record->claimed, 0u, 1u)) {
+      FailureRecord& record = *ex.record;
+      record.failure = static_cast<uint32_t>(failure_of(word));
+      record.peer = at.peer;
+      record.epoch = line.epoch;
+      record.seen = seen.epoch;
+      record.expected = line.epoch;
+      record.hop = static_cast<uint32_t>(at.hop);
+      record.row = static_cast<uint32_t>(at.row);
+      record.seen_hash = seen.hash;
+      record.expected_hash = ex.hash;
+      record.seen_tokens = seen.tokens;
+      record.expected_tokens = ex.tokens;
+      publish_record(&record.complete);
+    }
+    for (int i = 1; i < ex.ranks; ++i) store_status(control_of(ex, i).status, word);
+    Block::ring_peers(ex, ex.ranks);
+  }
+  poison_line(own.line);
+}
+
+FCCL_DEVICE bool same_call(const ExchangeArgs& ex, const CallHeader& seen) {
+  return seen.hash == ex.hash && seen.tokens == ex.tokens;
+}
+
+// Slow path of a wait: has the communicator failed, or is it time to fail?
+FCCL_SLOW bool must_stop(const ExchangeArgs& ex, ControlLine line, Waiting at, uint64_t waited_ns) {
+  Control& own = control_of(ex, 0);
+  if (load_acquire(&own.status) != 0) {
+    poison_line(own.line);
+    return true;
+  }
+  const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
+  uint32_t word = host_word(ex.host_abort);
+  if (word == 0) {
+    if (seen.epoch == line.epoch && !same_call(ex, seen)) {
+      word = status_word(Failure::Mismatch, ex.rank);
+    } else if (waited_ns > load_relaxed(&own.limit_ns)) {
+      word = status_word(Failure::Timeout, ex.rank);
+    } else {
+      return false;
+    }
+  }
+  fail_as(ex, line, word, at, seen);
+  return true;
+}
+
 template <int kRanks>
 class Exchange {
  public:
@@ -71,7 +131,7 @@ class Exchange {
     each_rank<kRanks>(ex_, 1, [&](int i) {
       blk.by_lane(i, [&] { store_header(control_of(ex_, i).headers[line_.gen][ex_.rank], header); });
     });
-    blk.ring_peers(ex_, rank_count<kRanks>(ex_));
+    Block::ring_peers(ex_, rank_count<kRanks>(ex_));
   }
 
   // Checked mode: waits for every peer's header and compares. False: failed.
@@ -81,106 +141,52 @@ class Exchange {
       if (q == ex_.rank) continue;
       blk.by_lane(0, [&] {
         const CallHeader& header = control_of(ex_, 0).headers[line_.gen][q];
-        wait(blk, q, 0, 0, [&] { return load_header(header).epoch == line_.epoch; });
+        wait(blk, [&] { return load_header(header).epoch == line_.epoch; }, [&] { return Waiting{q, 0, 0}; });
         const CallHeader seen = load_header(header);
-        if (!blk.failed() && !same_call(seen)) {
-          fail_mismatch(blk, q, seen);
-        }
+        if (!blk.failed() && !same_call(ex_, seen)) fail(blk, Failure::Mismatch, q, seen);
       });
     }
     return !blk.any_failed();
   }
 
-  // Waits on `ready` for something of rank `q`; false after a failure.
-  template <class Ready>
-  FCCL_DEVICE bool wait(Block& blk, int q, int hop, int row, Ready&& ready) const {
+  // Waits on `ready`; `whom` is asked in the slow path only. False after a failure.
+  template <class Ready, class Whom>
+  FCCL_DEVICE bool wait(Block& blk, Ready&& ready, Whom&& whom) const {
     return blk.wait(control_of(ex_, 0).doorbell, ready,
-                    [&](uint64_t waited_ns) { return must_stop(blk, q, hop, row, waited_ns); });
+                    [&](uint64_t waited_ns) { return must_stop(ex_, line_, whom(), waited_ns); });
   }
 
-  // Cooperative; every block once, after its last read.
-  FCCL_DEVICE void finish(Block& blk) const {
+  // Cooperative; every block once, after its last read. close() looks at the outcome, at the end of the
+  // kernel: a GPU does not wait for the answer before it stores its row.
+  FCCL_DEVICE void finish(Block& blk) {
     blk.by_lane(0, [&] {
       Control& own = control_of(ex_, 0);
-      const uint32_t ticket = fetch_add(&own.ticket, 1u);
       const uint32_t last = static_cast<uint32_t>(blk.count()) - 1u;
+      const uint32_t ticket = last == 0 ? 0u : fetch_add(&own.ticket, 1u);
       if (ticket == last) {
-        own.ticket = 0;
+        if (last != 0) own.ticket = 0;
         const ControlLine next{line_.epoch + 1, line_.gen == kGenerations - 1 ? 0 : line_.gen + 1,
                                line_.seq + 1};
-        if (!advance_line(own.line, line_, next) && load_relaxed(&own.status) == 0)
-          fail(blk, Failure::Overlap, ex_.rank, 0, 0, CallHeader{});
+        advanced_ = advance_line(own.line, line_, next);
       } else if (ticket > last) {
-        fail(blk, Failure::Overlap, ex_.rank, 0, 0, CallHeader{});
+        fail(blk, Failure::Overlap, ex_.rank, CallHeader{});
       }
     });
   }
+  FCCL_DEVICE void close(Block& blk) const {
+    if (!advanced_.ok() && load_relaxed(&control_of(ex_, 0).status) == 0)
+      fail(blk, Failure::Overlap, ex_.rank, CallHeader{});
+  }
 
  private:
-  FCCL_DEVICE bool same_call(const CallHeader& seen) const {
-    return seen.hash == ex_.hash && seen.tokens == ex_.tokens;
-  }
-
-  // Slow path of a wait: has the communicator failed, or is it time to fail?
-  FCCL_DEVICE bool must_stop(Block& blk, int q, int hop, int row, uint64_t waited_ns) const {
-    Control& own = control_of(ex_, 0);
-    if (load_acquire(&own.status) != 0) {
-      poison_line(own.line);
-      blk.set_failed();
-      return true;
-    }
-    const CallHeader seen = load_header(own.headers[line_.gen][q]);
-    const uint32_t told = blk.host_abort(ex_.host_abort);
-    if (told != 0) {
-      fail_as(blk, told, q, hop, row, seen);
-    } else if (seen.epoch == line_.epoch && !same_call(seen)) {
-      fail_mismatch(blk, q, seen);
-    } else if (waited_ns > load_relaxed(&own.limit_ns)) {
-      fail(blk, Failure::Timeout, q, hop, row, seen);
-    } else {
-      return false;
-    }
-    return true;
-  }
-
-  FCCL_DEVICE void fail_mismatch(Block& blk, int q, const CallHeader& seen) const {
-    fail(blk, Failure::Mismatch, q, 0, 0, seen);
-  }
-
-  FCCL_DEVICE void fail(Block& blk, Failure failure, int q, int hop, int row,
-                        const CallHeader& seen) const {
-    fail_as(blk, status_word(failure, ex_.rank), q, hop, row, seen);
-  }
-
-  // The first failure of a rank writes the record, tells every peer and closes the line.
-  FCCL_DEVICE void fail_as(Block& blk, uint32_t word, int q, int hop, int row,
-                           const CallHeader& seen) const {
+  FCCL_DEVICE void fail(Block& blk, Failure failure, int q, const CallHeader& seen) const {
     blk.set_failed();
-    Control& own = control_of(ex_, 0);
-    if (compare_and_swap(&own.status, 0u, word)) {
-      if (compare_and_swap(&ex_.record->claimed, 0u, 1u)) {
-        FailureRecord& record = *ex_.record;
-        record.failure = static_cast<uint32_t>(failure_of(word));
-        record.peer = q;
-        record.epoch = line_.epoch;
-        record.seen = seen.epoch;
-        record.expected = line_.epoch;
-        record.hop = static_cast<uint32_t>(hop);
-        record.row = static_cast<uint32_t>(row);
-        record.seen_hash = seen.hash;
-        record.expected_hash = ex_.hash;
-        record.seen_tokens = seen.tokens;
-        record.expected_tokens = ex_.tokens;
-        publish_record(&record.complete);
-      }
-      for (int i = 1; i < ex_.ranks; ++i) store_status(control_of(ex_, i).status, word);
-      blk.ring_peers(ex_, ex_.ranks);
-    }
-    poison_line(own.line);
+    fail_as(ex_, line_, status_word(failure, ex_.rank), Waiting{q, 0, 0}, seen);
   }
 
   const ExchangeArgs& ex_;
   const ControlLine line_;
+  Advanced advanced_;
 };
 
 // Where one hop of a launch lives: the slot of this rank in a peer's window, and those of all senders

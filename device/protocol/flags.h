@@ -28,12 +28,12 @@ class Flags {
   FCCL_DEVICE void publish(Block& blk, int tile) const {
     blk.arrive_begin();
     each_rank<kRanks>(exchange_.args(), 1, [&](int i) { arrive(blk, i, tile); });
-    blk.ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
+    Block::ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
   }
   FCCL_DEVICE void publish_to(Block& blk, int i, int tile) const {
     blk.arrive_begin();
     arrive(blk, i, tile);
-    blk.ring_peer(exchange_.args(), i);
+    Block::ring_peer(exchange_.args(), i);
   }
   // Cooperative: waits for the tile of every peer, or of one. False on all lanes after a failure.
   FCCL_DEVICE bool acquire(Block& blk, int tile, int row) const {
@@ -72,9 +72,9 @@ class Flags {
   FCCL_DEVICE void wait_for(Block& blk, int lane, int q, int tile, int row) const {
     const uint64_t& pad = control_of(exchange_.args(), 0).pads[hop_][q][tile];
     blk.by_lane(lane, [&] {
-      exchange_.wait(blk, q, hop_, row, [&] {
-        return static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0;
-      });
+      exchange_.wait(
+          blk, [&] { return static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0; },
+          [&] { return Waiting{q, hop_, row}; });
     });
   }
 

@@ -25,10 +25,10 @@ class Lamport {
   FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
     store_peer(slots_.outgoing(i) + index * kPackBytes, without_sentinel(p));
   }
-  FCCL_DEVICE void publish(Block& blk, int) const {
-    blk.ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
+  FCCL_DEVICE void publish(Block&, int) const {
+    Block::ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
   }
-  FCCL_DEVICE void publish_to(Block& blk, int i, int) const { blk.ring_peer(exchange_.args(), i); }
+  FCCL_DEVICE void publish_to(Block&, int i, int) const { Block::ring_peer(exchange_.args(), i); }
   FCCL_DEVICE bool acquire(Block&, int, int) const { return true; }
   FCCL_DEVICE bool acquire_from(Block&, int, int, int) const { return true; }
 
@@ -36,30 +36,34 @@ class Lamport {
   template <class Got>
   FCCL_DEVICE bool receive_all(Block& blk, int64_t index, int row, Pack mine, Got& got) const {
     const ExchangeArgs& ex = exchange_.args();
-    int missing = 0;
-    auto ready = [&] {
-      bool all = true;
-      each_rank<kRanks>(ex, 0, [&](int q) {
-        if (q == ex.rank) {
-          got[q] = mine;
-          return;
-        }
-        got[q] = load_peer(slots_.incoming(q) + index * kPackBytes);
-        if (!arrived(got[q])) {
-          all = false;
-          missing = q;
-        }
-      });
-      return all;
-    };
-    if (ready()) return true;
-    return exchange_.wait(blk, missing, hop_, row, ready);
+    if constexpr (kRanks == 2) {  // the order of two changes no bit: no choice by rank in the poll
+      got[0] = mine;
+      return receive(blk, 1 - ex.rank, index, row, got[1]);
+    } else {
+      auto ready = [&] {
+        bool all = true;
+        each_rank<kRanks>(ex, 0, [&](int q) {
+          if (q == ex.rank) {
+            got[q] = mine;
+          } else {
+            got[q] = load_peer(slots_.incoming(q) + index * kPackBytes);
+            all = arrived(got[q]) && all;
+          }
+        });
+        return all;
+      };
+      return exchange_.wait(blk, ready, [&] { return Waiting{missing(index), hop_, row}; });
+    }
   }
   FCCL_DEVICE void release_all(int64_t index) const {
     const ExchangeArgs& ex = exchange_.args();
-    each_rank<kRanks>(ex, 0, [&](int q) {
-      if (q != ex.rank) release(q, index);
-    });
+    if constexpr (kRanks == 2) {
+      release(1 - ex.rank, index);
+    } else {
+      each_rank<kRanks>(ex, 0, [&](int q) {
+        if (q != ex.rank) release(q, index);
+      });
+    }
   }
   // The same for one sender, this rank included if it pushed to itself.
   FCCL_DEVICE bool receive(Block& blk, int q, int64_t index, int row, Pack& got) const {
@@ -67,14 +71,22 @@ class Lamport {
       got = load_peer(slots_.incoming(q) + index * kPackBytes);
       return arrived(got);
     };
-    if (ready()) return true;
-    return exchange_.wait(blk, q, hop_, row, ready);
+    return exchange_.wait(blk, ready, [&] { return Waiting{q, hop_, row}; });
   }
   FCCL_DEVICE void release(int q, int64_t index) const {
     store_peer(slots_.incoming(q) + index * kPackBytes, sentinel_pack());
   }
 
  private:
+  FCCL_DEVICE int missing(int64_t index) const {
+    const ExchangeArgs& ex = exchange_.args();
+    int peer = ex.rank;
+    each_rank<kRanks>(ex, 0, [&](int q) {
+      if (q != ex.rank && !arrived(load_peer(slots_.incoming(q) + index * kPackBytes))) peer = q;
+    });
+    return peer;
+  }
+
   const Exchange<kRanks>& exchange_;
   const Slots slots_;
   const int hop_;

@@ -30,10 +30,10 @@ class LL {
     store_peer(to, pack_of_words(first));
     store_peer(to + kLineBytes, pack_of_words(second));
   }
-  FCCL_DEVICE void publish(Block& blk, int) const {
-    blk.ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
+  FCCL_DEVICE void publish(Block&, int) const {
+    Block::ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
   }
-  FCCL_DEVICE void publish_to(Block& blk, int i, int) const { blk.ring_peer(exchange_.args(), i); }
+  FCCL_DEVICE void publish_to(Block&, int i, int) const { Block::ring_peer(exchange_.args(), i); }
   FCCL_DEVICE bool acquire(Block&, int, int) const { return true; }
   FCCL_DEVICE bool acquire_from(Block&, int, int, int) const { return true; }
 
@@ -67,8 +67,7 @@ class LL {
       got = pack_of_words(words);
       return a[1] == tag_ && a[3] == tag_ && b[1] == tag_ && b[3] == tag_;
     };
-    if (ready()) return true;
-    return exchange_.wait(blk, q, hop_, row, ready);
+    return exchange_.wait(blk, ready, [&] { return Waiting{q, hop_, row}; });
   }
   FCCL_DEVICE void release(int q, int64_t index) const {
     char* line = slots_.incoming(q) + index * 2 * kLineBytes;
