@@ -18,7 +18,7 @@ template <template <int> class Protocol, int kRanks, class T>
 class Gather {
  public:
   FCCL_DEVICE static void all_gather(Block& blk, const KernelArgs& a) {
-    const Exchange<kRanks> exchange(a.ex);
+    Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
     if (!exchange.check_headers(blk)) return;
@@ -36,10 +36,11 @@ class Gather {
       return !blk.any_failed();
     });
     if (ok) exchange.finish(blk);
+    exchange.close(blk);
   }
 
   FCCL_DEVICE static void broadcast(Block& blk, const KernelArgs& a) {
-    const Exchange<kRanks> exchange(a.ex);
+    Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
     if (!exchange.check_headers(blk)) return;
@@ -58,6 +59,7 @@ class Gather {
       return !blk.any_failed();
     });
     if (ok && (blk.id() != 0 || closing.acquire(blk, 0, 0))) exchange.finish(blk);
+    exchange.close(blk);
   }
 
  private:

@@ -14,44 +14,64 @@ class Oneshot {
   using T = typename Epilogue::Type;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
-    const Exchange<kRanks> exchange(a.ex);
-    if (!exchange.usable()) return;
-    Oneshot(blk, a, exchange).run_tiles();
+    Exchange<kRanks> exchange(a.ex);
+    Oneshot kernel(blk, a, exchange);
+    if constexpr (Block::kOneRowTiles) {
+      kernel.run_rows();
+    } else {
+      kernel.run_tiles();
+    }
+    exchange.close(blk);
   }
 
  private:
-  FCCL_DEVICE Oneshot(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange)
+  FCCL_DEVICE Oneshot(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
       : blk_(blk), a_(a), exchange_(exchange), hop_(exchange, 0), epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
-  FCCL_DEVICE void run_tiles() {
-    if (!Block::kOneRowTiles || a_.rows == 0) {
-      exchange_.push_header(blk_);
-      if (!exchange_.check_headers(blk_)) return;
-    }
-    auto kept = blk_.lanes<Pack>(a_.packs);
+  // A tile is one row. The first input is on its way while the control line is; the header follows the
+  // first push; the ticket is taken right after the barrier of the last row.
+  FCCL_DEVICE void run_rows() {
+    auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
-    const int tile_rows = Block::kOneRowTiles ? 1 : a_.ex.tile_rows;
+    for (int row = blk_.id(); row < a_.rows; row += blk_.count()) {
+      const auto mine = prefetch_input(row);
+      if (!exchange_.usable()) return;
+      push(row, mine);
+      if (row == 0) exchange_.push_header(blk_);
+      const bool last = row + blk_.count() >= a_.rows;
+      if (last && (a_.flags & kEarlyTrigger)) blk_.let_later_kernels_start();
+      if (row == blk_.id() && !exchange_.check_headers(blk_)) return;
+      hop_.publish(blk_, row);
+      if (!hop_.acquire(blk_, row, row) || !reduce(row, mine, kept, squares, last)) return;
+    }
+    if (blk_.id() >= a_.rows) run_without_rows();
+  }
+
+  FCCL_DEVICE void run_without_rows() {
+    if (!exchange_.usable()) return;
+    if (a_.rows == 0) exchange_.push_header(blk_);
+    if (exchange_.check_headers(blk_)) exchange_.finish(blk_);
+  }
+
+  FCCL_DEVICE void run_tiles() {
+    if (!exchange_.usable()) return;
+    exchange_.push_header(blk_);
+    if (!exchange_.check_headers(blk_)) return;
+    auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
+    auto squares = blk_.squares(a_.packs);
+    const int tile_rows = a_.ex.tile_rows;
     const int tiles = (a_.rows + tile_rows - 1) / tile_rows;
     bool finished = false;
     for (int tile = blk_.id(); tile < tiles; tile += blk_.count()) {
       const int first = tile * tile_rows;
       const int last = first + tile_rows < a_.rows ? first + tile_rows : a_.rows;
       finished = tile + blk_.count() >= tiles;
-      if constexpr (Block::kOneRowTiles) {
-        const auto mine = prefetch_input(first);
-        push(first, mine);
-        if (tile == 0) exchange_.push_header(blk_);
-        if (!exchange_.check_headers(blk_)) return;
-        hop_.publish(blk_, tile);
-        if (!hop_.acquire(blk_, tile, first) || !reduce(first, mine, kept, squares, finished)) return;
-      } else {
-        for (int row = first; row < last; ++row) push(row, prefetch_input(row));
-        hop_.publish(blk_, tile);
-        if (!hop_.acquire(blk_, tile, first)) return;
-        for (int row = first; row < last; ++row)
-          if (!reduce(row, prefetch_input(row), kept, squares, finished && row + 1 == last)) return;
-      }
+      for (int row = first; row < last; ++row) push(row, prefetch_input(row));
+      hop_.publish(blk_, tile);
+      if (!hop_.acquire(blk_, tile, first)) return;
+      for (int row = first; row < last; ++row)
+        if (!reduce(row, prefetch_input(row), kept, squares, finished && row + 1 == last)) return;
     }
     if (!finished) exchange_.finish(blk_);  // a block without rows
   }
@@ -74,14 +94,16 @@ class Oneshot {
   template <class Mine, class Kept, class SquaresT>
   FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool last) {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    kept.start(row);
     const auto residual =
         blk_.prefetch(0, a_.packs, [this, row](int p) { return epilogue_.load_residual(row, p); });
     if constexpr (Epilogue::kNorm) {
       const auto weight = blk_.prefetch(0, a_.packs, [this](int p) { return epilogue_.load_weight(p); });
       receive(row, at, mine, residual, kept, squares);
-      const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
-      if (blk_.any_failed()) return false;
-      if (last) exchange_.finish(blk_);
+      const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [&] {
+        if (last) exchange_.finish(blk_);
+      });
+      if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);
       blk_.each_pack(0, a_.packs,
                      [&](Slot s, int p) { epilogue_.finish(row, p, kept[s], scale, weight(s, p)); });
@@ -101,16 +123,18 @@ class Oneshot {
       Received<kRanks> got;
       if (!hop_.receive_all(blk_, at + p, row, mine(s, p), got)) return;
       const Pack h = epilogue_.combine(row, p, fold_ranks<kRanks>(epilogue_, a_.ex, got), residual(s, p));
-      kept[s] = h;
       epilogue_.keep(row, p, h);
-      if constexpr (Epilogue::kNorm) squares.set(s, to_floats<T>(h));
+      if constexpr (Epilogue::kNorm) {
+        kept[s] = h;
+        squares.set(s, to_floats<T>(h));
+      }
       hop_.release_all(at + p);
     });
   }
 
   Block& blk_;
   const KernelArgs& a_;
-  const Exchange<kRanks>& exchange_;
+  Exchange<kRanks>& exchange_;
   const Protocol<kRanks> hop_;
   const Epilogue epilogue_;
   const Rows<T, Epilogue::kWhole> input_;

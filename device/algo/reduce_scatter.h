@@ -12,7 +12,7 @@ class ReduceScatter {
   using T = typename Epilogue::Type;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
-    const Exchange<kRanks> exchange(a.ex);
+    Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
     if (!exchange.check_headers(blk)) return;
@@ -37,6 +37,7 @@ class ReduceScatter {
       if (blk.any_failed()) return;
     }
     exchange.finish(blk);
+    exchange.close(blk);
   }
 
  private:

@@ -18,11 +18,12 @@ class TwoshotCols {
   using T = typename Epilogue::Type;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
-    const Exchange<kRanks> exchange(a.ex);
+    Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
     if (!exchange.check_headers(blk)) return;
     TwoshotCols(blk, a, exchange).run_phases();
+    exchange.close(blk);
   }
 
  private:
@@ -33,7 +34,7 @@ class TwoshotCols {
     int units;
   };
 
-  FCCL_DEVICE TwoshotCols(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange)
+  FCCL_DEVICE TwoshotCols(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
       : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0), gather_(exchange, 1), epilogue_(a),
         input_(input_rows<Epilogue>(a)), units_(units_of_row(a.hidden, a.packs, kElements<T>)),
         slots_(column_slots(units_, a.ex.ranks)) {}
@@ -69,14 +70,14 @@ class TwoshotCols {
       scatter_.publish(blk_, tile);
       return true;
     });
-    auto kept = blk_.lanes<Pack>(a_.packs);
+    auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
     float* sums = blk_.unit_sums();
     const Columns own = columns_of(a_.ex.rank);
     const bool reduced = each_tile([&](int tile, int first, int last) {
       if (!scatter_.acquire(blk_, tile, first)) return false;
-      for (int row = first; row < last; ++row) reduce_columns(own, row, squares, sums);
-      if (blk_.any_failed()) return false;
+      for (int row = first; row < last; ++row)
+        if (!reduce_columns(own, row, squares, sums)) return false;
       gather_.publish(blk_, tile);
       return true;
     });
@@ -101,7 +102,7 @@ class TwoshotCols {
   }
 
   template <class SquaresT>
-  FCCL_DEVICE void reduce_columns(const Columns& own, int row, SquaresT& squares, float* sums) {
+  FCCL_DEVICE bool reduce_columns(const Columns& own, int row, SquaresT& squares, float* sums) {
     blk_.each_pack(own.first, own.packs, [&](Slot s, int p) {
       const int64_t at = scatter_at(row) + p - own.first;
       Received<kRanks> got;
@@ -113,14 +114,15 @@ class TwoshotCols {
       send(gather_at(row) + p - own.first, h);
     });
     blk_.sum_units(squares, own.first, own.packs, kElements<T>, units_.packs_per_unit, sums);
-    if (blk_.failed()) return;  // this lane has nothing to send
+    if (blk_.row_failed()) return false;
     blk_.each_pack(0, (own.units + 3) / 4, [&](Slot, int j) {
       uint32_t words[4] = {};
       for (int k = 0; k < 4; ++k)
         if (4 * j + k < own.units) words[k] = float_bits(sums[4 * j + k]);
       send(gather_at(row) + slots_.packs + j, pack_of_words(words));
     });
-    blk_.end_row(true);
+    blk_.meet();
+    return true;
   }
 
   FCCL_DEVICE void send(int64_t index, Pack p) {
@@ -129,6 +131,7 @@ class TwoshotCols {
 
   template <class Kept>
   FCCL_DEVICE bool norm_row(int row, Kept& kept, float* sums) {
+    kept.start(row);
     const auto weight = blk_.prefetch(0, a_.packs, [this](int p) { return epilogue_.load_weight(p); });
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
       const int owner = owner_of_share(p / units_.packs_per_unit, units_.count, a_.ex.ranks);
@@ -154,17 +157,17 @@ class TwoshotCols {
         if (4 * part + k < columns.units) sums[columns.unit + 4 * part + k] = float_of_bits(words[k]);
     });
     const float total = blk_.finish_units(sums, units_.count);
-    if (blk_.any_failed()) return false;
+    if (blk_.row_failed()) return false;
     const float scale = epilogue_.scale(total);
     blk_.each_pack(0, a_.packs,
                    [&](Slot s, int p) { epilogue_.finish(row, p, kept[s], scale, weight(s, p)); });
-    blk_.end_row(true);
+    blk_.meet();
     return true;
   }
 
   Block& blk_;
   const KernelArgs& a_;
-  const Exchange<kRanks>& exchange_;
+  Exchange<kRanks>& exchange_;
   const Protocol<kRanks> scatter_;
   const Protocol<kRanks> gather_;
   const Epilogue epilogue_;

@@ -20,11 +20,12 @@ class TwoshotRows {
   using T = typename Epilogue::Type;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
-    const Exchange<kRanks> exchange(a.ex);
+    Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
     if (!exchange.check_headers(blk)) return;
     TwoshotRows(blk, a, exchange).run_phases();
+    exchange.close(blk);
   }
 
  private:
@@ -34,7 +35,7 @@ class TwoshotRows {
     int64_t before; // owner's rows in front of `first`
   };
 
-  FCCL_DEVICE TwoshotRows(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange)
+  FCCL_DEVICE TwoshotRows(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
       : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0), gather_(exchange, 1), epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
@@ -65,7 +66,7 @@ class TwoshotRows {
 
   FCCL_DEVICE void run_phases() {
     each_rank<kRanks>(a_.ex, 1, [&](int i) { push_to_owner(i, range_of(owner_at(i))); });
-    auto kept = blk_.lanes<Pack>(a_.packs);
+    auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
     const Range own = range_of(a_.ex.rank);
     const bool ok = each_tile(own, [&](int tile, int first, int last) {
@@ -100,20 +101,23 @@ class TwoshotRows {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
     const int64_t whole = range.first + row;
     const int64_t local = epilogue_.sharded() ? range.before + row : whole;
+    kept.start(whole);
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
       Received<kRanks> got;
       if (!scatter_.receive_all(blk_, at + p, row, input_.load(whole, p), got)) return;
       const Pack h = epilogue_.combine(whole, p, fold_ranks<kRanks>(epilogue_, a_.ex, got),
                                        epilogue_.load_residual(local, p));
-      kept[s] = h;
-      if constexpr (Epilogue::kNorm) squares.set(s, to_floats<T>(h));
+      if constexpr (Epilogue::kNorm) {
+        kept[s] = h;
+        squares.set(s, to_floats<T>(h));
+      }
       scatter_.release_all(at + p);
       if (!epilogue_.sharded()) send(at + p, h);
       epilogue_.keep(local, p, h);
     });
     if constexpr (Epilogue::kNorm) {
-      const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
-      if (blk_.any_failed()) return false;
+      const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [] {});
+      if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);
       blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
         const Pack out = epilogue_.finish(whole, p, kept[s], scale, epilogue_.load_weight(p));
@@ -143,6 +147,7 @@ class TwoshotRows {
   template <class Kept, class SquaresT>
   FCCL_DEVICE bool copy_row(int owner, int64_t whole, int row, Kept& kept, SquaresT& squares) {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    kept.start(whole);
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
       Pack h;
       if (!gather_.receive(blk_, owner, at + p, row, h)) return;
@@ -159,8 +164,8 @@ class TwoshotRows {
     });
     if constexpr (Epilogue::kNorm) {
       if (!epilogue_.sharded()) {
-        const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
-        if (blk_.any_failed()) return false;
+        const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [] {});
+        if (blk_.row_failed()) return false;
         const float scale = epilogue_.scale(total);
         blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
           epilogue_.finish(whole, p, kept[s], scale, epilogue_.load_weight(p));
@@ -174,7 +179,7 @@ class TwoshotRows {
 
   Block& blk_;
   const KernelArgs& a_;
-  const Exchange<kRanks>& exchange_;
+  Exchange<kRanks>& exchange_;
   const Protocol<kRanks> scatter_;
   const Protocol<kRanks> gather_;
   const Epilogue epilogue_;

@@ -27,12 +27,14 @@ class FusedNorm {
   FCCL_DEVICE Pack load_residual(int64_t row, int pack) const {
     return residual_.present() ? residual_.load(row, pack) : zero_pack();
   }
-  FCCL_DEVICE Floats<N> load_weight(int pack) const {
-    Floats<N> w = load_vector(a_.weight, pack, kWeightF32);
-    if constexpr (!kPlain) {
-      if (a_.flags & kWeightPlusOne) w = all_floats<N>(1.0f) + w;
+  // As it is kept until the row's scale is known: in few registers where it has the tensor's type.
+  FCCL_DEVICE auto load_weight(int pack) const {
+    if constexpr (kPlain) {
+      return load_user<T, kPlain>(a_.weight, pack, a_.hidden);
+    } else {
+      const Floats<N> w = load_vector(a_.weight, pack, kWeightF32);
+      return a_.flags & kWeightPlusOne ? all_floats<N>(1.0f) + w : w;
     }
-    return w;
   }
 
   // The rounded h.
@@ -53,18 +55,22 @@ class FusedNorm {
   FCCL_DEVICE float scale(float squares) const {
     return inverse_sqrt(fused_multiply_add(squares, a_.inv_hidden, a_.eps));
   }
-  FCCL_DEVICE Pack finish(int64_t row, int pack, Pack h, float scale, Floats<N> weight) const {
-    const Pack out = to_pack<T>((to_floats<T>(h) * all_floats<N>(scale)) * weight);
+  template <class Weight>
+  FCCL_DEVICE Pack finish(int64_t row, int pack, Pack h, float scale, const Weight& weight) const {
+    const Pack out = to_pack<T>((to_floats<T>(h) * all_floats<N>(scale)) * floats_of(weight));
     norm_out_.store(row, pack, out);
     return out;
   }
   FCCL_DEVICE void store_norm(int64_t row, int pack, Pack out) const { norm_out_.store(row, pack, out); }
+  FCCL_DEVICE const Rows<T, kPlain>& kept_rows() const { return norm_out_; }  // free until the row is finished
   FCCL_DEVICE bool sharded() const { return !kPlain && (a_.flags & kResidualSharded); }
 
  private:
   FCCL_DEVICE Rows<T, kPlain> rows(const Tensor& tensor) const {
     return Rows<T, kPlain>(tensor, a_.hidden, -1, a_.hidden);
   }
+  FCCL_DEVICE static Floats<N> floats_of(const Pack& weight) { return to_floats<T>(weight); }
+  FCCL_DEVICE static Floats<N> floats_of(const Floats<N>& weight) { return weight; }
   FCCL_DEVICE Floats<N> load_vector(const char* vector, int pack, uint32_t f32) const {
     if constexpr (!kPlain) {
       if (a_.flags & f32) return load_user_f32<T, kPlain>(vector, pack, a_.hidden);

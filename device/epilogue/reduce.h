@@ -36,6 +36,7 @@ class Reduce {
     return to_pack<T>(sum);
   }
   FCCL_DEVICE void keep(int64_t row, int pack, Pack h) const { out_.store(row, pack, h); }
+  FCCL_DEVICE const Rows<T, false>& kept_rows() const { return out_; }
   FCCL_DEVICE bool sharded() const { return false; }
 
  private:

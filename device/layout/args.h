@@ -34,6 +34,7 @@ enum KernelFlags : uint32_t {
   kWeightPlusOne = 1u << 2,
   kRoundSum = 1u << 3,        // numerics "as unfused"
   kResidualSharded = 1u << 4, // residual and residual_out hold the own rows only
+  kEarlyTrigger = 1u << 5,    // kernels that follow may be set up once the last row is pushed
 };
 
 struct KernelArgs {
