@@ -80,13 +80,17 @@ class AllgatherJoin {
   Status call(uint8_t number, const Status& status);
   Contribution& mine() { return mine_; }
   const std::vector<Contribution>& all() const { return all_; }
+  // The last call brought everybody's part, so its verdict is everybody's.
+  bool agreed() const { return agreed_; }
 
  private:
   Status compare() const;
+  Status verdict() const;
 
   const AllgatherJoinArgs& args_;
   Contribution mine_;
   std::vector<Contribution> all_;
+  bool agreed_ = false;
 };
 
 Status AllgatherJoin::call(uint8_t number, const Status& status) {
@@ -111,15 +115,25 @@ Status AllgatherJoin::call(uint8_t number, const Status& status) {
                      answer.text().c_str());
   }
   sodium_memzero(received.data(), received.size());
+  agreed_ = answer.ok();
   FCCL_TRY(answer);
   FCCL_TRY(compare());
-  for (size_t peer = 0; peer < ranks; peer++) {
+  return verdict();
+}
+
+// The lowest rank that failed for a reason of its own; one that only waited in vain, if there is
+// none.
+Status AllgatherJoin::verdict() const {
+  Status found;
+  for (size_t peer = 0; peer < all_.size(); peer++) {
     const Status& theirs = all_[peer].status;
     if (theirs.ok()) continue;
+    const bool cause = theirs.code() != Code::Timeout;
+    if (!found.ok() && (!cause || found.code() != Code::Timeout)) continue;
     const int blamed = theirs.rank() >= 0 ? theirs.rank() : static_cast<int>(peer);
-    return Status(theirs.code(), blamed, "rank " + std::to_string(peer) + ": " + theirs.text());
+    found = Status(theirs.code(), blamed, "rank " + std::to_string(peer) + ": " + theirs.text());
   }
-  return {};
+  return found;
 }
 
 Status AllgatherJoin::compare() const {
@@ -188,8 +202,9 @@ Result<std::shared_ptr<Group>> Group::join_allgather(const AllgatherJoinArgs& ar
     status =
         Impl::connect(std::move(mesh), std::move(local.listeners), config, limit, nullptr, impl);
   }
-  // A verdict of the first call is everybody's already; it must not get a second "rank K:".
-  const Status second = join.call(2, first.ok() ? status : Status{});
+  // A verdict that is everybody's already must not get a second "rank K:".
+  const bool known_to_all = !first.ok() && join.agreed();
+  const Status second = join.call(2, known_to_all ? Status{} : status);
   FCCL_TRY(first);
   FCCL_TRY(second);
   return std::shared_ptr<Group>(new Group(std::move(impl)));
