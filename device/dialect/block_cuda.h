@@ -17,6 +17,15 @@ constexpr int kRowPacks = FCCL_CUDA_PACKS;
 constexpr bool kStreamed = kRowPacks == 0;
 constexpr int kHeldPacks = kStreamed ? 1 : kRowPacks;
 
+// f(k) for each pack that a lane holds, k a constant.
+template <int k = 0, class F>
+FCCL_DEVICE void each_held(F&& f) {
+  if constexpr (k < kHeldPacks) {
+    f(k);
+    each_held<k + 1>(f);
+  }
+}
+
 // Sum over a warp, neighbours first.
 FCCL_DEVICE float warp_tree(float x, int width = 32) {
   FCCL_UNROLL for (int o = 1; o < 32; o <<= 1) {
@@ -115,10 +124,10 @@ class Block {
     if constexpr (kStreamed) {
       for (int i = thread(); i < count; i += threads()) step(Slot{0, first + i}, first + i);
     } else {
-      FCCL_UNROLL for (int k = 0; k < kHeldPacks; ++k) {
+      each_held([&](int k) {
         const int i = thread() + k * threads();
         if (i < count) step(Slot{k, first + i}, first + i);
-      }
+      });
     }
   }
   template <class F>
@@ -131,10 +140,10 @@ class Block {
       return LoadedLate<Load>(load);
     } else {
       LoadedEarly<decltype(load(0))> loaded;
-      FCCL_UNROLL for (int k = 0; k < kHeldPacks; ++k) {
+      each_held([&](int k) {
         const int i = thread() + k * threads();
         if (i < count) loaded.values[k] = load(first + i);
-      }
+      });
       return loaded;
     }
   }
@@ -166,10 +175,10 @@ class Block {
       __shared__ float group_sums[2][kHeldPacks * 32];
       float* groups = group_sums[turn_];
       turn_ ^= 1;
-      FCCL_UNROLL for (int k = 0; k < kHeldPacks; ++k) {
+      each_held([&](int k) {
         const float sum = warp_tree(squares[k]);
         if (lane() == 0) groups[k * (threads() / 32) + thread() / 32] = sum;
-      }
+      });
       meet_in_row();
       if (!row_failed_) at_barrier();
       return group_sum(groups);
@@ -183,11 +192,11 @@ class Block {
       stored_units(Squares::stored() + first, count, packs_per_unit, sums);
       __syncthreads();
     } else {  // a row that fits has units of at most a warp
-      FCCL_UNROLL for (int k = 0; k < kHeldPacks; ++k) {
+      each_held([&](int k) {
         const int i = thread() + k * threads();
         const float sum = warp_tree(squares[k], packs_per_unit);
         if (i < count && i % packs_per_unit == 0) sums[i / packs_per_unit] = sum;
-      }
+      });
       meet_in_row();
     }
   }

@@ -57,6 +57,17 @@ FCCL_DEVICE Pack load_elements(const char* from, int count) {
   }
   return p;
 }
+template <class T>
+FCCL_DEVICE void store_elements(char* to, int count, const Pack& p) {
+  FCCL_UNROLL for (int i = 0; i < kElements<T>; ++i) {
+    if (i >= count) continue;
+    if constexpr (T::bytes == 4) {
+      reinterpret_cast<volatile uint32_t*>(to)[i] = p.w[i];
+    } else {
+      reinterpret_cast<volatile uint16_t*>(to)[i] = static_cast<uint16_t>(p.w[i / 2] >> (i % 2 * 16));
+    }
+  }
+}
 template <class T, bool kWhole>
 FCCL_DEVICE Pack load_user(const char* row, int pack, int elements) {
   const char* from = row + static_cast<int64_t>(pack) * kPackBytes;
@@ -70,18 +81,13 @@ FCCL_DEVICE Pack load_user(const char* row, int pack, int elements) {
 template <class T, bool kWhole>
 FCCL_DEVICE void store_user(char* row, int pack, int elements, const Pack& p) {
   char* to = row + static_cast<int64_t>(pack) * kPackBytes;
-  const int left = elements - pack * kElements<T>;
-  if (kWhole || (left >= kElements<T> && is_aligned(to))) {
+  [[maybe_unused]] const int left = elements - pack * kElements<T>;
+  if constexpr (kWhole) {
     store_staged(to, p);
-    return;
-  }
-  FCCL_UNROLL for (int i = 0; i < kElements<T>; ++i) {
-    if (i >= left) continue;
-    if constexpr (T::bytes == 4) {
-      reinterpret_cast<volatile uint32_t*>(to)[i] = p.w[i];
-    } else {
-      reinterpret_cast<volatile uint16_t*>(to)[i] = static_cast<uint16_t>(p.w[i / 2] >> (i % 2 * 16));
-    }
+  } else if (left >= kElements<T> && is_aligned(to)) {
+    store_staged(to, p);
+  } else {
+    store_elements<T>(to, left, p);
   }
 }
 // Elements of an fp32 vector (weight, bias) that belong to a pack of kElements<T>.

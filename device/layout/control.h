@@ -32,7 +32,7 @@ struct alignas(16) ControlLine {
 
 struct alignas(16) CallHeader {
   uint64_t epoch;
-  uint32_t hash;    // of op, hidden, types, flags, algorithm
+  uint32_t hash;    // op, hidden, types, options, algorithm, in bits that can be read back
   uint32_t tokens;  // rows of this launch
 };
 

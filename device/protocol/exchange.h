@@ -24,6 +24,15 @@
 
 namespace fccl::FCCL_TARGET {
 
+// f(from), f(from + 1), ... below `to`, written out.
+template <int kFrom, int kTo, class F>
+FCCL_DEVICE void each_constant(F&& f) {
+  if constexpr (kFrom < kTo) {
+    f(kFrom);
+    each_constant<kFrom + 1, kTo>(f);
+  }
+}
+
 template <int kRanks>
 FCCL_DEVICE int rank_count(const ExchangeArgs& ex) {
   if constexpr (kRanks > 0) {
@@ -33,13 +42,14 @@ FCCL_DEVICE int rank_count(const ExchangeArgs& ex) {
   }
 }
 
-// f(i) for each i in [first, ranks), unrolled where the count is a constant.
+// f(i) for each i in [first, ranks); constants where the count is one, so that arrays indexed by them
+// stay in registers.
 template <int kRanks, class F>
 FCCL_DEVICE void each_rank(const ExchangeArgs& ex, int first, F&& f) {
   if constexpr (kRanks > 0) {
-    FCCL_UNROLL for (int i = 0; i < kRanks; ++i) {
+    each_constant<0, kRanks>([&](int i) {
       if (i >= first) f(i);
-    }
+    });
   } else {
     for (int i = first; i < ex.ranks; ++i) f(i);
   }

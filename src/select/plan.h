@@ -20,6 +20,7 @@ struct Request {
   int64_t hidden = 0;  // elements of a row
   bool row_sharded = false;    // residual
   bool wants_sum = false;      // allreduce_out
+  bool operator==(const Request&) const = default;
 };
 
 // The cost of one launch is a line: fixed_us + us_per_mib_pushed * pushed + us_per_mib_local * local,

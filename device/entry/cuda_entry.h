@@ -1,0 +1,42 @@
+// What the CUDA backend and the kernel entry files agree on: one entry point per kernel and shape of a
+// row, found through one function per entry file (cuda_table.cc). An instance holds `packs` packs of a
+// row per thread in registers, or with 0 takes rows of any length and needs shared memory for them.
+#pragma once
+#include <cstddef>
+
+#include "device/layout/args.h"
+
+namespace fccl {
+
+struct CudaKernel {
+  const void* entry = nullptr;  // __global__ void (KernelArgs); null: no such instance
+  int packs = 0;                // per thread; 0: any row
+  int max_threads = 0;          // of a block
+};
+
+// Threads of a block that streams long rows.
+constexpr int kStreamThreads = 512;
+constexpr int kMostHeldPacks = 4;
+
+constexpr int held_max_threads(int packs) { return packs == 4 ? 512 : 1024; }
+
+// Dynamic shared memory of an instance that streams: a float per pack, and those of the levels above.
+constexpr size_t stream_shared_bytes(int packs) {
+  size_t floats = 0;
+  int count = packs;
+  do {
+    floats += static_cast<size_t>(count);
+    count = (count + 31) / 32;
+  } while (count > 1);
+  return (floats + 1) * sizeof(float);
+}
+
+// The instance for this kernel that serves rows of `packs`: the exact one, else one for any number of
+// ranks, else one for any row. `packs_per_thread` is a wish; 0 is none.
+CudaKernel find_cuda_kernel(const KernelId& id, int ranks, int packs, int packs_per_thread);
+
+// Every instance, for loading them all before anything is captured.
+using CudaKernelVisitor = void (*)(void* context, const CudaKernel& kernel, int ranks);
+void visit_cuda_kernels(int ranks, CudaKernelVisitor visit, void* context);
+
+}  // namespace fccl

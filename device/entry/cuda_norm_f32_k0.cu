@@ -1,0 +1,7 @@
+// The fused kernels of one type, rows of any length.
+#define FCCL_CUDA_PACKS 0
+#include "device/entry/cuda_instances.h"
+
+namespace fccl::FCCL_TARGET {
+CudaKernel find_norm_f32(const KernelId& id, int ranks) { return find_streamed_norm<F32>(id, ranks); }
+}  // namespace fccl::FCCL_TARGET
