@@ -57,7 +57,10 @@ Result<PciAddress> parse_pci(const std::string& text) {
     end = more ? before : 0;
     if (end == 0) break;
   }
-  return error(Code::InvalidArgument, "'%.32s' is no PCI address", text.c_str());
+  std::string shown = text.substr(0, 32);
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return error(Code::InvalidArgument, "'%s' is no PCI address", shown.c_str());
 }
 
 int MachineFacts::gpus() const {

@@ -25,8 +25,7 @@ using namespace fccl;
 namespace {
 
 std::string data_file(const std::string& name) {
-  const std::string here = __FILE__;
-  return here.substr(0, here.find_last_of('/')) + "/data/" + name;
+  return std::string(FCCL_TEST_SOURCE "/test/topology/data/") + name;
 }
 
 std::string slurp(const std::string& path) {

@@ -59,6 +59,7 @@ TEST_CASE("facts_pci_addresses") {
     REQUIRE(parsed.ok() == row.legal);
     if (row.legal) CHECK(*parsed == row.address);
   }
+  CHECK(parse_pci("a\nb").status().text() == "'a?b' is no PCI address");
   CHECK(pci_text(pci_address(0, 0x3b, 0x1f, 7)) == "0000:3b:1f.7");
   CHECK(pci_text(pci_address(0x10000, 1, 0, 1)) == "10000:01:00.1");
   CHECK(pci_text(kNoPci) == "none");

@@ -13,8 +13,7 @@ using namespace fccl;
 namespace {
 
 std::string data_text(const std::string& name) {
-  const std::string here = __FILE__;
-  std::ifstream file(here.substr(0, here.find_last_of('/')) + "/data/" + name);
+  std::ifstream file(std::string(FCCL_TEST_SOURCE "/test/topology/data/") + name);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();
