@@ -21,9 +21,22 @@ class Gather {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
-    if (!exchange.check_headers(blk)) return;
+    if (exchange.check_headers(blk) && gather_tiles(blk, a, exchange)) exchange.finish(blk);
+    exchange.close(blk);
+  }
+
+  FCCL_DEVICE static void broadcast(Block& blk, const KernelArgs& a) {
+    Exchange<kRanks> exchange(a.ex);
+    if (!exchange.usable()) return;
+    exchange.push_header(blk);
+    if (exchange.check_headers(blk) && broadcast_tiles(blk, a, exchange)) exchange.finish(blk);
+    exchange.close(blk);
+  }
+
+ private:
+  FCCL_DEVICE static bool gather_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0);
-    const bool ok = each_tile(blk, a, [&](int tile, int first, int last) {
+    return each_tile(blk, a, [&](int tile, int first, int last) {
       const auto own = part_of(a, a.ex.rank);
       for (int row = first; row < last; ++row) push_row(blk, a, hop, row, &own);
       hop.publish(blk, tile);
@@ -35,15 +48,9 @@ class Gather {
       });
       return !blk.any_failed();
     });
-    if (ok) exchange.finish(blk);
-    exchange.close(blk);
   }
 
-  FCCL_DEVICE static void broadcast(Block& blk, const KernelArgs& a) {
-    Exchange<kRanks> exchange(a.ex);
-    if (!exchange.usable()) return;
-    exchange.push_header(blk);
-    if (!exchange.check_headers(blk)) return;
+  FCCL_DEVICE static bool broadcast_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0);
     const Flags<kRanks> closing(exchange, 1);
     if (blk.id() == 0) closing.publish(blk, 0);
@@ -58,11 +65,9 @@ class Gather {
       for (int row = first; row < last; ++row) take_row(blk, a, hop, a.root, row, out);
       return !blk.any_failed();
     });
-    if (ok && (blk.id() != 0 || closing.acquire(blk, 0, 0))) exchange.finish(blk);
-    exchange.close(blk);
+    return ok && (blk.id() != 0 || closing.acquire(blk, 0, 0));
   }
 
- private:
   FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int q) {
     return {Tensor{a.norm_out.ptr + q * a.part_stride, a.norm_out.stride}, a.hidden, a.total_rows - 1,
             a.last_hidden};

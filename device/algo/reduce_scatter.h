@@ -15,7 +15,12 @@ class ReduceScatter {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
-    if (!exchange.check_headers(blk)) return;
+    if (exchange.check_headers(blk) && fold_tiles(blk, a, exchange)) exchange.finish(blk);
+    exchange.close(blk);
+  }
+
+ private:
+  FCCL_DEVICE static bool fold_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0);
     const Epilogue epilogue(a);
     const int size = a.ex.tile_rows;
@@ -31,16 +36,14 @@ class ReduceScatter {
           });
       });
       hop.publish(blk, tile);
-      if (!hop.acquire(blk, tile, first)) return;
+      if (!hop.acquire(blk, tile, first)) return false;
       const auto own = part_of(a, a.ex.rank);
       for (int row = first; row < last; ++row) fold_row(blk, a, hop, epilogue, own, row);
-      if (blk.any_failed()) return;
+      if (blk.any_failed()) return false;
     }
-    exchange.finish(blk);
-    exchange.close(blk);
+    return true;
   }
 
- private:
   FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int owner) {
     return {Tensor{a.input.ptr + owner * a.part_stride, a.input.stride}, a.hidden, a.total_rows - 1,
             a.last_hidden};

@@ -21,8 +21,7 @@ class TwoshotCols {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
-    if (!exchange.check_headers(blk)) return;
-    TwoshotCols(blk, a, exchange).run_phases();
+    if (exchange.check_headers(blk)) TwoshotCols(blk, a, exchange).run_phases();
     exchange.close(blk);
   }
 

@@ -23,8 +23,7 @@ class TwoshotRows {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
-    if (!exchange.check_headers(blk)) return;
-    TwoshotRows(blk, a, exchange).run_phases();
+    if (exchange.check_headers(blk)) TwoshotRows(blk, a, exchange).run_phases();
     exchange.close(blk);
   }
 

@@ -84,6 +84,8 @@ class Block {
  public:
   static constexpr bool kOneRowTiles = false;  // a tile may hold several rows, pushed before any wait
 
+  enum Report { kNothing, kTellPeers, kWriteRecord };  // of a failure that this block was the first to see
+
   explicit Block(const CpuLaunch& launch)
       : id_(launch.block), count_(launch.blocks), free_(launch.scratch), spins_(launch.spins),
         chaos_(launch.chaos) {}
@@ -152,11 +154,15 @@ class Block {
   // ---- failure
   bool failed() const { return failed_; }
   bool any_failed() { return failed_; }
-  void set_failed() { failed_ = true; }
+  void set_failed(int report) {
+    failed_ = true;
+    report_ = report;
+  }
+  int report() const { return report_; }
 
   // ---- waits
   // Polls `ready`; then sleeps on the own doorbell. `stop` is asked in the slow path, with the time
-  // waited so far; true ends the wait as failed (it has written why).
+  // waited so far; true ends the wait (it has called set_failed).
   template <class Ready, class Stop>
   FCCL_DEVICE bool wait(Doorbell& bell, Ready&& ready, Stop&& stop) {
     if (failed_) return false;
@@ -208,10 +214,7 @@ class Block {
       const uint32_t count = __atomic_load_n(&bell.count, __ATOMIC_SEQ_CST);
       done = ready();
       if (done) break;
-      if (stop(now_ns() - start)) {
-        failed_ = true;
-        break;
-      }
+      if (stop(now_ns() - start)) break;
       sleep_on(bell, count, kSliceNs);
     }
     fetch_add(&bell.sleepers, static_cast<uint32_t>(-1));
@@ -224,6 +227,7 @@ class Block {
   uint32_t spins_;
   uint32_t chaos_;
   bool failed_ = false;
+  int report_ = kNothing;
 };
 
 }  // namespace fccl::FCCL_TARGET

@@ -113,6 +113,7 @@ class Squares {
 class Block {
  public:
   static constexpr bool kOneRowTiles = true;
+  enum Report { kNothing, kTellPeers, kWriteRecord };  // of a failure that this lane was the first to see
 
   FCCL_DEVICE Block() {}
   FCCL_DEVICE int id() const { return static_cast<int>(blockIdx.x); }
@@ -218,11 +219,15 @@ class Block {
   // ---- failure
   FCCL_DEVICE bool failed() const { return failed_; }
   FCCL_DEVICE bool any_failed() { return __syncthreads_or(failed_); }
-  FCCL_DEVICE void set_failed() { failed_ = true; }
+  FCCL_DEVICE void set_failed(int report) {
+    failed_ = true;
+    report_ = report;
+  }
+  FCCL_DEVICE int report() const { return report_; }
 
   // ---- waits
   // Polls `ready`; no clock and nothing else is looked at in 1024 rounds. Then `stop` is asked, with the
-  // time waited since its first call; true ends the wait as failed (it has written why).
+  // time waited since its first call; true ends the wait (it has called set_failed).
   template <class Ready, class Stop>
   FCCL_DEVICE bool wait(Doorbell&, Ready&& ready, Stop&& stop) {
     constexpr uint32_t kRounds = 1024;
@@ -233,10 +238,7 @@ class Block {
       if (++rounds % kRounds != 0) continue;
       const uint64_t now = now_ns();
       if (start == 0) start = now;
-      if (stop(now - start)) {
-        failed_ = true;
-        return false;
-      }
+      if (stop(now - start)) return false;
     }
     return true;
   }
@@ -304,6 +306,7 @@ class Block {
   int turn_ = 0;
   bool failed_ = false;
   bool row_failed_ = false;
+  int report_ = kNothing;
 };
 
 }  // namespace fccl::FCCL_TARGET

@@ -71,47 +71,62 @@ struct Waiting {
   int row;
 };
 
-// The first failure of a rank writes the record, tells every peer and closes the line. Takes copies:
-// a reference to the exchange would force it out of registers in every kernel.
-FCCL_SLOW void fail_as(const ExchangeArgs& ex, ControlLine line, uint32_t word, Waiting at,
-                       CallHeader seen) {
-  Control& own = control_of(ex, 0);
-  if (compare_and_swap(&own.status, 0u, word)) {
-    if (compare_and_swap(&ex.record->claimed, 0u, 1u)) {
-      FailureRecord& record = *ex.record;
-      record.failure = static_cast<uint32_t>(failure_of(word));
-      record.peer = at.peer;
-      record.epoch = line.epoch;
-      record.seen = seen.epoch;
-      record.expected = line.epoch;
-      record.hop = static_cast<uint32_t>(at.hop);
-      record.row = static_cast<uint32_t>(at.row);
-      record.seen_hash = seen.hash;
-      record.expected_hash = ex.hash;
-      record.seen_tokens = seen.tokens;
-      record.expected_tokens = ex.tokens;
-      publish_record(&record.complete);
-    }
-    for (int i = 1; i < ex.ranks; ++i) store_status(control_of(ex, i).status, word);
-    Block::ring_peers(ex, ex.ranks);
-  }
-  poison_line(own.line);
-}
-
 FCCL_DEVICE bool same_call(const ExchangeArgs& ex, const CallHeader& seen) {
   return seen.hash == ex.hash && seen.tokens == ex.tokens;
 }
 
+// A lane closes the line and the status, so that the other lanes of this rank leave. The first failure
+// of the rank is reported at the end of the kernel (report): a call here would cost every kernel the
+// registers that it holds while it waits.
+FCCL_DEVICE void fail_as(Block& blk, const ExchangeArgs& ex, uint32_t word, Waiting at) {
+  Control& own = control_of(ex, 0);
+  poison_line(own.line);
+  int report = Block::kNothing;
+  if (compare_and_swap(&own.status, 0u, word)) {
+    report = Block::kTellPeers;
+    if (compare_and_swap(&ex.record->claimed, 0u, 1u)) {
+      report = Block::kWriteRecord;
+      ex.record->failure = static_cast<uint32_t>(failure_of(word));
+      ex.record->peer = at.peer;
+      ex.record->hop = static_cast<uint32_t>(at.hop);
+      ex.record->row = static_cast<uint32_t>(at.row);
+    }
+  }
+  blk.set_failed(report);
+}
+
+// Completes the record and tells every peer.
+FCCL_SLOW void report_failure(const ExchangeArgs& ex, ControlLine line, bool write_record) {
+  Control& own = control_of(ex, 0);
+  if (write_record) {
+    FailureRecord& record = *ex.record;
+    const CallHeader seen = load_header(own.headers[line.gen][record.peer]);
+    record.epoch = line.epoch;
+    record.seen = seen.epoch;
+    record.expected = line.epoch;
+    record.seen_hash = seen.hash;
+    record.expected_hash = ex.hash;
+    record.seen_tokens = seen.tokens;
+    record.expected_tokens = ex.tokens;
+    publish_record(&record.complete);
+  }
+  const uint32_t word = load_acquire(&own.status);
+  for (int i = 1; i < ex.ranks; ++i) store_status(control_of(ex, i).status, word);
+  Block::ring_peers(ex, ex.ranks);
+}
+
 // Slow path of a wait: has the communicator failed, or is it time to fail?
-FCCL_SLOW bool must_stop(const ExchangeArgs& ex, ControlLine line, Waiting at, uint64_t waited_ns) {
+FCCL_DEVICE bool must_stop(Block& blk, const ExchangeArgs& ex, const ControlLine& line, Waiting at,
+                           uint64_t waited_ns) {
   Control& own = control_of(ex, 0);
   if (load_acquire(&own.status) != 0) {
     poison_line(own.line);
+    blk.set_failed(Block::kNothing);
     return true;
   }
-  const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
   uint32_t word = host_word(ex.host_abort);
   if (word == 0) {
+    const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
     if (seen.epoch == line.epoch && !same_call(ex, seen)) {
       word = status_word(Failure::Mismatch, ex.rank);
     } else if (waited_ns > load_relaxed(&own.limit_ns)) {
@@ -120,7 +135,7 @@ FCCL_SLOW bool must_stop(const ExchangeArgs& ex, ControlLine line, Waiting at, u
       return false;
     }
   }
-  fail_as(ex, line, word, at, seen);
+  fail_as(blk, ex, word, at);
   return true;
 }
 
@@ -152,8 +167,7 @@ class Exchange {
       blk.by_lane(0, [&] {
         const CallHeader& header = control_of(ex_, 0).headers[line_.gen][q];
         wait(blk, [&] { return load_header(header).epoch == line_.epoch; }, [&] { return Waiting{q, 0, 0}; });
-        const CallHeader seen = load_header(header);
-        if (!blk.failed() && !same_call(ex_, seen)) fail(blk, Failure::Mismatch, q, seen);
+        if (!blk.failed() && !same_call(ex_, load_header(header))) fail(blk, Failure::Mismatch, q);
       });
     }
     return !blk.any_failed();
@@ -163,7 +177,7 @@ class Exchange {
   template <class Ready, class Whom>
   FCCL_DEVICE bool wait(Block& blk, Ready&& ready, Whom&& whom) const {
     return blk.wait(control_of(ex_, 0).doorbell, ready,
-                    [&](uint64_t waited_ns) { return must_stop(ex_, line_, whom(), waited_ns); });
+                    [&](uint64_t waited_ns) { return must_stop(blk, ex_, line_, whom(), waited_ns); });
   }
 
   // Cooperative; every block once, after its last read. close() looks at the outcome, at the end of the
@@ -179,19 +193,20 @@ class Exchange {
                                line_.seq + 1};
         advanced_ = advance_line(own.line, line_, next);
       } else if (ticket > last) {
-        fail(blk, Failure::Overlap, ex_.rank, CallHeader{});
+        fail(blk, Failure::Overlap, ex_.rank);
       }
     });
   }
+  // The end of every kernel, whatever happened.
   FCCL_DEVICE void close(Block& blk) const {
-    if (!advanced_.ok() && load_relaxed(&control_of(ex_, 0).status) == 0)
-      fail(blk, Failure::Overlap, ex_.rank, CallHeader{});
+    if (!advanced_.ok()) fail(blk, Failure::Overlap, ex_.rank);  // nothing new if it was poisoned
+    if (blk.report() != Block::kNothing)
+      report_failure(ex_, line_, blk.report() == Block::kWriteRecord);
   }
 
  private:
-  FCCL_DEVICE void fail(Block& blk, Failure failure, int q, const CallHeader& seen) const {
-    blk.set_failed();
-    fail_as(ex_, line_, status_word(failure, ex_.rank), Waiting{q, 0, 0}, seen);
+  FCCL_DEVICE void fail(Block& blk, Failure failure, int q) const {
+    fail_as(blk, ex_, status_word(failure, ex_.rank), Waiting{q, 0, 0});
   }
 
   const ExchangeArgs& ex_;
