@@ -15,6 +15,7 @@
 #include "bootstrap/group.h"
 #include "comm/health.h"
 #include "comm/settings.h"
+#include "comm/user_windows.h"
 #include "memory/windows.h"
 #include "select/plan.h"
 
@@ -26,11 +27,6 @@ struct Counters {
   std::atomic<uint64_t> launches{0};
   std::atomic<uint64_t> by_algorithm[16] = {};
   std::atomic<uint64_t> slow_rows{0};
-};
-
-// A window of the caller's, kept until it is deregistered.
-struct UserWindow {
-  std::shared_ptr<Window> window;
 };
 
 class Communicator {
@@ -73,6 +69,7 @@ class Communicator {
 
   Health& health() { return health_; }
   Counters& counters() { return counters_; }
+  UserMemory& user_memory() { return user_memory_; }
   bool in_this_process() const { return process_.is_here(); }
   // Looks at what kernels have reported in host memory; takes no lock.
   void poll_failure();
@@ -107,6 +104,7 @@ class Communicator {
   std::mutex tell_mutex_;          // context_ and workspace_ against the reader thread
   std::unique_ptr<DeviceContext> context_;
   std::shared_ptr<Window> workspace_;
+  UserMemory user_memory_;
   Situation situation_;
   std::vector<std::pair<Request, Plan>> plans_;
   std::shared_ptr<Group> group_;  // last: its reader thread stops first
