@@ -98,8 +98,8 @@ const char* subsystem_name(uint32_t subsystem) {
 
 void publish(const State& s) {
   LogLevel level = s.level;
-  // A callback alone asks for Info; FCCL_DEBUG beside it has the say.
-  if (s.callback != nullptr && level == LogLevel::None) level = LogLevel::Info;
+  // A callback alone asks for warnings; FCCL_DEBUG beside it has the say.
+  if (s.callback != nullptr && level == LogLevel::None) level = LogLevel::Warn;
   asked.store(pack_asked(level, s.mask), std::memory_order_release);
 }
 

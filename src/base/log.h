@@ -30,8 +30,8 @@ enum LogSubsystem : uint32_t {
   kLogAll = (1u << 10) - 1,
 };
 
-// Called one line at a time, from any thread that calls fccl. Without FCCL_DEBUG it gets Info and
-// below. What it logs itself through fccl is dropped. When set_log_callback returns, the former
+// Called one line at a time, from any thread that calls fccl. Without FCCL_DEBUG it gets
+// warnings. What it logs itself through fccl is dropped. When set_log_callback returns, the former
 // callback is not running any more, unless the caller is that callback.
 using LogCallback = void (*)(void* context, int32_t level, const char* line);
 void set_log_callback(LogCallback callback, void* context);

@@ -204,23 +204,23 @@ TEST_CASE("log_file_that_cannot_be_opened_costs_one_warning") {
   CHECK(seen.lines[0].find("cannot open") != std::string::npos);
 }
 
-TEST_CASE("log_callback_alone_gets_info_and_nothing_is_printed") {
+TEST_CASE("log_callback_alone_gets_warnings_and_nothing_is_printed") {
   Scene scene;
   Seen seen;
   const std::string output = output_of(scene.folder, [&] {
     configure_log(asking(""));
     set_log_callback(remember, &seen);
-    FCCL_LOG(Info, kLogInit, "one");
-    FCCL_LOG(Trace, kLogInit, "two");
-    FCCL_LOG(Warn, kLogInit, "three");
+    FCCL_LOG(Warn, kLogInit, "one");
+    FCCL_LOG(Info, kLogInit, "two");
+    FCCL_LOG(Version, kLogInit, "three");
     set_log_callback(nullptr, nullptr);
     FCCL_LOG(Warn, kLogInit, "four");
   });
   CHECK(output.empty());
   REQUIRE(seen.lines.size() == 2);
-  CHECK(seen.lines[0].find("fccl INFO init one") != std::string::npos);
+  CHECK(seen.lines[0].find("fccl WARN init one") != std::string::npos);
   CHECK(seen.lines[0].find('\n') == std::string::npos);
-  CHECK(seen.levels == std::vector<int>{3, 2});
+  CHECK(seen.levels == std::vector<int>{2, 1});
 }
 
 TEST_CASE("log_callback_may_log_and_may_remove_itself") {
