@@ -18,7 +18,7 @@ struct CudaKernel {
 constexpr int kStreamThreads = 512;
 constexpr int kMostHeldPacks = 4;
 
-constexpr int held_max_threads(int packs) { return packs == 4 ? 512 : 1024; }
+constexpr int held_max_threads(int packs) { return packs == 1 ? 1024 : 512; }
 
 // Dynamic shared memory of an instance that streams: a float per pack, and those of the levels above.
 constexpr size_t stream_shared_bytes(int packs) {

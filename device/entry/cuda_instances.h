@@ -1,6 +1,5 @@
-// Makes CUDA kernels out of the algorithms, in the namespace of the row shape (FCCL_CUDA_PACKS). One
-// block takes at most 64 registers per thread at 1024 threads an SM, so that it fits beside another
-// communicator's.
+// Makes CUDA kernels out of the algorithms, in the namespace of the row shape (FCCL_CUDA_PACKS). More
+// packs per thread need more registers: those instances take at most 512 threads.
 #pragma once
 #include "device/algo/gather.h"
 #include "device/algo/oneshot.h"
@@ -14,7 +13,7 @@ namespace fccl::FCCL_TARGET {
 constexpr int kMaxThreads = kStreamed ? kStreamThreads : held_max_threads(kRowPacks);
 
 template <class Algorithm>
-__global__ void __launch_bounds__(kMaxThreads, 1024 / kMaxThreads) cuda_kernel(const __grid_constant__ KernelArgs args) {
+__global__ void __launch_bounds__(kMaxThreads, kStreamed ? 2 : 1) cuda_kernel(const __grid_constant__ KernelArgs args) {
   wait_for_earlier_kernels();
   Block block;
   Algorithm::run(block, args);

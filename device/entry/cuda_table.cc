@@ -1,0 +1,99 @@
+// The table of CUDA kernels: which instance serves a kernel and a row. All instances of a kernel give the
+// same bits, so a rank may take any of them.
+#include <initializer_list>
+
+#include "device/entry/cuda_entry.h"
+
+namespace fccl {
+
+#define FCCL_NORM_ENTRIES(space)                              \
+  namespace space {                                           \
+  CudaKernel find_norm_f32(const KernelId& id, int ranks);    \
+  CudaKernel find_norm_f16(const KernelId& id, int ranks);    \
+  CudaKernel find_norm_bf16(const KernelId& id, int ranks);   \
+  inline CudaKernel find_norm(const KernelId& id, int ranks) { \
+    switch (id.type) {                                        \
+      case TypeKind::F32:                                     \
+        return find_norm_f32(id, ranks);                      \
+      case TypeKind::F16:                                     \
+        return find_norm_f16(id, ranks);                      \
+      case TypeKind::BF16:                                    \
+        return find_norm_bf16(id, ranks);                     \
+    }                                                         \
+    return {};                                                \
+  }                                                           \
+  }
+FCCL_NORM_ENTRIES(cuda_k0)
+FCCL_NORM_ENTRIES(cuda_k1)
+FCCL_NORM_ENTRIES(cuda_k2)
+FCCL_NORM_ENTRIES(cuda_k4)
+#undef FCCL_NORM_ENTRIES
+
+namespace cuda_k0 {
+CudaKernel find_collective_f32(const KernelId& id);
+CudaKernel find_collective_f16(const KernelId& id);
+CudaKernel find_collective_bf16(const KernelId& id);
+}  // namespace cuda_k0
+
+namespace {
+
+CudaKernel find_collective(const KernelId& id) {
+  switch (id.type) {
+    case TypeKind::F32:
+      return cuda_k0::find_collective_f32(id);
+    case TypeKind::F16:
+      return cuda_k0::find_collective_f16(id);
+    case TypeKind::BF16:
+      return cuda_k0::find_collective_bf16(id);
+  }
+  return {};
+}
+
+CudaKernel find_held(const KernelId& id, int ranks, int packs) {
+  switch (packs) {
+    case 1:
+      return cuda_k1::find_norm(id, ranks);
+    case 2:
+      return cuda_k2::find_norm(id, ranks);
+    case 4:
+      return cuda_k4::find_norm(id, ranks);
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+CudaKernel find_cuda_kernel(const KernelId& id, int ranks, int packs, int packs_per_thread) {
+  if (id.op != OpKind::FusedNorm) return find_collective(id);
+  const int wish = packs_per_thread > 0 ? packs_per_thread : 1;
+  for (int held = 1; held <= kMostHeldPacks; held *= 2) {
+    if (held < wish || packs > held * held_max_threads(held)) continue;
+    const CudaKernel found = find_held(id, ranks, held);
+    if (found.entry != nullptr) return found;
+  }
+  return cuda_k0::find_norm(id, ranks);
+}
+
+void visit_cuda_kernels(int ranks, CudaKernelVisitor visit, void* context) {
+  const OpKind ops[] = {OpKind::FusedNorm, OpKind::AllReduce, OpKind::ReduceScatter, OpKind::AllGather,
+                        OpKind::Broadcast};
+  const auto found = [&](const CudaKernel& kernel) {
+    if (kernel.entry != nullptr) visit(context, kernel, ranks);
+  };
+  KernelId id;
+  for (const OpKind op : ops)
+    for (const AlgoKind algo : {AlgoKind::Oneshot, AlgoKind::TwoshotRows, AlgoKind::TwoshotCols})
+      for (const ProtocolKind protocol : {ProtocolKind::Lamport, ProtocolKind::Flags, ProtocolKind::LL})
+        for (const TypeKind type : {TypeKind::F32, TypeKind::F16, TypeKind::BF16}) {
+          id = {op, algo, protocol, type, true};
+          if (op != OpKind::FusedNorm) {
+            found(find_collective(id));
+            continue;
+          }
+          for (int held = 1; held <= kMostHeldPacks; held *= 2) found(find_held(id, ranks, held));
+          found(cuda_k0::find_norm(id, ranks));
+        }
+}
+
+}  // namespace fccl
