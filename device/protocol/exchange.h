@@ -124,9 +124,11 @@ FCCL_DEVICE bool must_stop(Block& blk, const ExchangeArgs& ex, const ControlLine
     blk.set_failed(Block::kNothing);
     return true;
   }
+  const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
   uint32_t word = host_word(ex.host_abort);
+  // Who left in order owes nothing of the exchanges that it entered.
+  if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == line.epoch)) word = 0;
   if (word == 0) {
-    const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
     if (seen.epoch == line.epoch && !same_call(ex, seen)) {
       word = status_word(Failure::Mismatch, ex.rank);
     } else if (waited_ns > load_relaxed(&own.limit_ns)) {
