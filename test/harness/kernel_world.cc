@@ -84,7 +84,7 @@ std::string KernelWorld::run(const std::function<std::string(int)>& body) {
       std::string& error = errors[static_cast<size_t>(rank)];
       error = body(rank);
       if (error.empty()) return;
-      for (uint32_t& abort : aborts_) __atomic_store_n(&abort, 1u, __ATOMIC_RELEASE);
+      for (int other = 0; other < ranks(); ++other) abort_waits(other);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -94,6 +94,10 @@ std::string KernelWorld::run(const std::function<std::string(int)>& body) {
     if (!error.empty()) all += "rank " + std::to_string(rank) + ": " + error + "\n";
   }
   return all;
+}
+
+void KernelWorld::abort_waits(int rank) {
+  __atomic_store_n(&host_abort(rank), status_word(Failure::Aborted, rank), __ATOMIC_RELEASE);
 }
 
 std::string KernelWorld::not_at_rest(uint64_t exchanges) {

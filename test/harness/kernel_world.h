@@ -28,6 +28,8 @@ class KernelWorld {
   char* window(int rank) { return windows_[static_cast<size_t>(rank)].get(); }
   FailureRecord& record(int rank) { return records_[static_cast<size_t>(rank)]; }
   uint32_t& host_abort(int rank) { return aborts_[static_cast<size_t>(rank)]; }
+  // What a host does to abort: the status word that every wait of this rank looks at.
+  void abort_waits(int rank);
   const WorkspaceLayout& layout() const { return layout_; }
   static const Region& region_of(const WorkspaceLayout& layout, ProtocolKind protocol);
 
