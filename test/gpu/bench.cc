@@ -1,0 +1,256 @@
+// Latency of the fused kernel at two ranks on two GPUs: many calls captured into one graph on each of
+// two streams, replayed 20 times; a figure is the minimum over replays of the maximum over ranks, in us
+// per call. Every launch shape that could be best is tried.
+#include <algorithm>
+#include <barrier>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <thread>
+
+#include "gpu/checks.h"
+#include "gpu/gpu_world.h"
+#include "harness/generator.h"
+
+namespace fccl::test {
+namespace {
+
+struct Variant {
+  int packs = 1;        // per thread
+  int blocks_per_sm = 1;
+  bool dependent = true;
+  bool early = false;
+  ProtocolKind protocol = ProtocolKind::Lamport;
+  std::string name() const {
+    static const char* const protocols[] = {"lamport", "flags", "ll"};
+    return std::string(protocols[static_cast<int>(protocol)]) + " k" + std::to_string(packs) + " b" +
+           std::to_string(blocks_per_sm) + (dependent ? " pdl" : "") + (early ? " early" : "");
+  }
+};
+
+struct Figure {
+  double least = 0, median = 0;
+};
+
+// The buffers of one rank, big enough for every shape.
+struct Buffers {
+  char *input = nullptr, *residual = nullptr, *weight = nullptr, *residual_out = nullptr, *norm_out = nullptr;
+};
+
+class Bench {
+ public:
+  Bench(int devices, int ranks, uint64_t bytes) : world_(options(devices, ranks, bytes)), barrier_(ranks) {
+    for (int r = 0; r < ranks; ++r) buffers_.push_back(make_buffers(r, bytes));
+  }
+
+  Figure run(TypeKind type, int rows, int hidden, const Variant& v) {
+    const auto work = static_cast<uint64_t>(rows) * static_cast<uint64_t>(hidden) *
+                      static_cast<uint64_t>(element_bytes(type));
+    const int calls = work <= (2u << 20) ? 500 : work <= (8u << 20) ? 200 : 60;
+    std::vector<std::vector<double>> times(static_cast<size_t>(world_.ranks()));
+    std::vector<std::thread> threads;
+    for (int r = 0; r < world_.ranks(); ++r)
+      threads.emplace_back([&, r] { times[static_cast<size_t>(r)] = run_rank(r, type, rows, hidden, v, calls); });
+    for (std::thread& t : threads) t.join();
+    std::vector<double> slowest(times[0]);
+    for (const auto& of_rank : times)
+      for (size_t i = 0; i < slowest.size(); ++i) slowest[i] = std::max(slowest[i], of_rank[i]);
+    std::sort(slowest.begin(), slowest.end());
+    return {slowest.front(), slowest[slowest.size() / 2]};
+  }
+  bool healthy() const { return world_.control(0).status == 0 && world_.control(1).status == 0; }
+
+ private:
+  static constexpr int kReplays = 20;
+
+  static GpuOptions options(int devices, int ranks, uint64_t bytes) {
+    GpuOptions o;
+    o.ranks = ranks;
+    o.devices = devices;
+    o.slot_bytes = bytes;
+    return o;
+  }
+
+  Buffers make_buffers(int rank, uint64_t bytes) const {
+    CHECK_CUDA(cudaSetDevice(world_.device(rank)));
+    Buffers b;
+    const Matrix some = make_input(TypeKind::BF16, 1, 1 << 16, 0, rank);
+    for (char** p : {&b.input, &b.residual, &b.weight, &b.residual_out, &b.norm_out}) {
+      CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(p), bytes));
+      for (uint64_t at = 0; at < bytes; at += some.row_bytes())
+        CHECK_CUDA(cudaMemcpy(*p + at, some.row(0), std::min<uint64_t>(some.row_bytes(), bytes - at),
+                              cudaMemcpyHostToDevice));
+    }
+    CHECK_CUDA(cudaDeviceSynchronize());
+    return b;
+  }
+
+  void enqueue(int rank, TypeKind type, int rows, int hidden, const Variant& v) {
+    const int64_t row_bytes = static_cast<int64_t>(hidden) * element_bytes(type);
+    const KernelId id{OpKind::FusedNorm, AlgoKind::Oneshot, v.protocol, type, v.packs != 0};
+    const Buffers& b = buffers_[static_cast<size_t>(rank)];
+    KernelArgs a{};
+    a.ex = world_.exchange(rank, id);
+    a.ex.tokens = static_cast<uint32_t>(rows);
+    a.input = {b.input, row_bytes};
+    a.residual = {b.residual, row_bytes};
+    a.residual_out = {b.residual_out, row_bytes};
+    a.norm_out = {b.norm_out, row_bytes};
+    a.weight = b.weight;
+    a.total_rows = a.rows = a.chunk_rows = rows;
+    a.hidden = a.last_hidden = hidden;
+    a.packs = static_cast<int32_t>(row_bytes / 16);
+    a.flags = v.early ? kEarlyTrigger : 0u;
+    a.eps = 1e-6f;
+    a.inv_hidden = 1.0f / static_cast<float>(hidden);
+    const CudaKernel kernel = find_cuda_kernel(id, world_.ranks(), a.packs, v.packs);
+    GpuShape shape = shape_of(kernel, a.packs);
+    shape.blocks = std::min(rows, 132 * v.blocks_per_sm);
+    shape.dependent = v.dependent;
+    world_.launch(rank, kernel, a, shape);
+  }
+
+  std::vector<double> run_rank(int rank, TypeKind type, int rows, int hidden, const Variant& v, int calls) {
+    CHECK_CUDA(cudaSetDevice(world_.device(rank)));
+    cudaStream_t stream = world_.stream(rank);
+    for (int i = 0; i < 3; ++i) enqueue(rank, type, rows, hidden, v);
+    CHECK_CUDA(cudaStreamSynchronize(stream));
+    barrier_.arrive_and_wait();
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < calls; ++i) enqueue(rank, type, rows, hidden, v);
+    CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
+    CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    cudaEvent_t before, after;
+    CHECK_CUDA(cudaEventCreate(&before));
+    CHECK_CUDA(cudaEventCreate(&after));
+    std::vector<double> times;
+    for (int i = 0; i < kReplays + 2; ++i) {
+      barrier_.arrive_and_wait();
+      CHECK_CUDA(cudaEventRecord(before, stream));
+      CHECK_CUDA(cudaGraphLaunch(exec, stream));
+      CHECK_CUDA(cudaEventRecord(after, stream));
+      CHECK_CUDA(cudaStreamSynchronize(stream));
+      float ms = 0;
+      CHECK_CUDA(cudaEventElapsedTime(&ms, before, after));
+      if (i >= 2) times.push_back(static_cast<double>(ms) * 1e3 / calls);
+    }
+    barrier_.arrive_and_wait();
+    CHECK_CUDA(cudaEventDestroy(before));
+    CHECK_CUDA(cudaEventDestroy(after));
+    CHECK_CUDA(cudaGraphExecDestroy(exec));
+    CHECK_CUDA(cudaGraphDestroy(graph));
+    return times;
+  }
+
+  GpuWorld world_;
+  std::barrier<> barrier_;
+  std::vector<Buffers> buffers_;
+};
+
+// tokens x hidden: local norm, best peer and floor in bf16, as measured before on such a machine.
+struct Anchor {
+  int rows, hidden;
+  double local, peer, floor;
+};
+const Anchor kAnchors[] = {
+    {1, 2048, 1.43, 3.72, 2.10},      {16, 2048, 1.51, 4.60, 2.18},     {128, 2048, 1.74, 5.31, 3.46},
+    {1024, 2048, 3.19, 22.54, 13.7},  {1, 4096, 1.61, 4.00, 2.28},      {4, 4096, 1.64, 4.73, 2.31},
+    {8, 4096, 1.70, 4.93, 2.37},      {16, 4096, 1.73, 5.13, 2.40},     {32, 4096, 1.77, 5.56, 2.73},
+    {64, 4096, 1.82, 6.25, 3.46},     {128, 4096, 2.01, 7.00, 4.91},    {256, 4096, 2.43, 10.77, 7.83},
+    {512, 4096, 3.30, 19.22, 13.7},   {1024, 4096, 5.60, 42.05, 25.3},  {2048, 4096, 17.79, 80.4, 48.6},
+    {1, 7168, 1.92, 4.57, 2.59},      {16, 7168, 2.06, 5.51, 2.73},     {128, 7168, 2.47, 9.78, 7.10},
+    {1024, 7168, 15.93, 69.0, 42.8},  {1, 8192, 2.09, 4.64, 2.76},      {8, 8192, 2.16, 5.61, 2.83},
+    {32, 8192, 2.29, 6.57, 3.46},     {128, 8192, 2.64, 10.73, 7.83},   {512, 8192, 5.90, 37.4, 25.3},
+    {1024, 8192, 18.44, 77.5, 48.6},  {2048, 8192, 34.88, 152.6, 95.2},
+};
+
+std::vector<Variant> variants(int rows, int packs, bool quick) {
+  std::vector<Variant> all;
+  for (const int held : {1, 2, 4}) {
+    const int threads = (packs / held + 31) / 32 * 32;
+    if (threads > held_max_threads(held) || threads < 64) continue;
+    for (int per_sm = 1; per_sm <= 8; ++per_sm) {
+      if (threads * per_sm > 1024) break;
+      if (per_sm > 1 && rows <= 132 * (per_sm - 1)) break;
+      all.push_back({held, per_sm, true, false, ProtocolKind::Lamport});
+      if (!quick || per_sm == 1) all.push_back({held, per_sm, true, true, ProtocolKind::Lamport});
+    }
+  }
+  if (!quick) {
+    all.push_back({1, 1, false, false, ProtocolKind::Lamport});
+    all.push_back({0, 1, true, false, ProtocolKind::Lamport});
+    all.push_back({0, 1, true, false, ProtocolKind::Flags});
+    if (static_cast<int64_t>(rows) * packs * 16 <= 1 << 20) all.push_back({0, 1, true, false, ProtocolKind::LL});
+  }
+  return all;
+}
+
+}  // namespace
+
+int run_bench(int devices, bool quick, const char* csv_path) {
+  if (devices < 2) {
+    std::printf("bench: needs two GPUs\n");
+    return 0;
+  }
+  Bench bench(devices, 2, uint64_t{2048} * 8192 * 2);
+  std::FILE* csv = csv_path != nullptr ? std::fopen(csv_path, "w") : nullptr;
+  if (csv != nullptr) std::fprintf(csv, "type,rows,hidden,variant,least_us,median_us\n");
+  std::printf("TP2 bf16, graph mode, us per call: best shape | floor, ratio | best peer, ratio\n");
+  double log_floor = 0, log_peer = 0, worst_floor = 0, worst_peer = 1e9;
+  int shapes = 0;
+  for (const Anchor& at : kAnchors) {
+    if (quick && at.hidden != 4096 && at.rows > 1) continue;
+    const int packs = at.hidden / 8;
+    double best = 1e9;
+    std::string best_name, others;
+    for (const Variant& v : variants(at.rows, packs, quick)) {
+      if (v.packs == 1 && packs > held_max_threads(1)) continue;
+      const Figure f = bench.run(TypeKind::BF16, at.rows, at.hidden, v);
+      if (csv != nullptr)
+        std::fprintf(csv, "bf16,%d,%d,%s,%.3f,%.3f\n", at.rows, at.hidden, v.name().c_str(), f.least, f.median);
+      char text[64];
+      std::snprintf(text, sizeof text, " [%s %.2f]", v.name().c_str(), f.least);
+      others += text;
+      if (f.least < best) {
+        best = f.least;
+        best_name = v.name();
+      }
+    }
+    // For one wave the local norm and the bytes do not overlap: the more honest bound.
+    const double wave = at.local + 0.67 + at.rows * at.hidden * 2.0 / 360e3;
+    const double bound = at.rows <= 132 ? std::max(at.floor, wave) : at.floor;
+    std::printf("%5d x %d: %6.2f (%s) | %.2f %.3f, one-wave bound %.2f %.3f | %.2f %.2f |%s\n", at.rows, at.hidden, best,
+                best_name.c_str(), at.floor, best / at.floor, bound, best / bound, at.peer, at.peer / best,
+                others.c_str());
+    std::fflush(stdout);
+    log_floor += std::log(best / at.floor);
+    log_peer += std::log(at.peer / best);
+    worst_floor = std::max(worst_floor, best / at.floor);
+    worst_peer = std::min(worst_peer, at.peer / best);
+    ++shapes;
+  }
+  std::printf("geometric mean: %.3f of the floor (worst %.3f), %.2f times the best peer (least %.2f)%s\n",
+              std::exp(log_floor / shapes), worst_floor, std::exp(log_peer / shapes), worst_peer,
+              bench.healthy() ? "" : " COMMUNICATOR FAILED");
+  for (const TypeKind type : {TypeKind::F16, TypeKind::F32})
+    for (const int rows : {1, 16, 128, 1024}) {
+      if (quick) continue;
+      double best = 1e9;
+      std::string name;
+      for (const Variant& v : variants(rows, 4096 * element_bytes(type) / 16, true)) {
+        const Figure f = bench.run(type, rows, 4096, v);
+        if (f.least < best) {
+          best = f.least;
+          name = v.name();
+        }
+      }
+      std::printf("%s %d x 4096: %.2f (%s)\n", type_name(type), rows, best, name.c_str());
+      std::fflush(stdout);
+    }
+  if (csv != nullptr) std::fclose(csv);
+  return bench.healthy() ? 0 : 1;
+}
+
+}  // namespace fccl::test

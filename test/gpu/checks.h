@@ -1,0 +1,15 @@
+// The parts of the GPU test program: each returns how many things were wrong.
+#pragma once
+#include <cstdint>
+
+namespace fccl::test {
+
+int check_exact(int devices, int groups, uint64_t seed);
+int check_collectives(int devices, int groups, uint64_t seed);
+int check_failures(int devices);
+// Many launches of random shapes with random delays, eager and in graphs, for about `seconds`.
+int check_chaos(int devices, double seconds, uint64_t seed);
+// Prints and writes the table of latencies. `quick`: a few shapes.
+int run_bench(int devices, bool quick, const char* csv_path);
+
+}  // namespace fccl::test

@@ -1,0 +1,37 @@
+#!/bin/bash
+# Runs gpu_test on a host with GPUs; every part has a time limit of its own. Logs go to $OUT or here.
+#   run.sh [first] [bench] [soak]: what to run; default: first
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+out=${OUT:-$here}
+mkdir -p "$out"
+bad=0
+part() {
+  local limit=$1 log=$2
+  shift 2
+  echo "== $*"
+  timeout -k 5 "$limit" "$here/gpu_test" "$@" > "$out/$log.log" 2>&1
+  local code=$?
+  tail -n "${LINES_SHOWN:-40}" "$out/$log.log" | cut -c1-700
+  [ $code -eq 0 ] || { echo "exit $code"; bad=1; }
+}
+for what in "${@:-first}"; do
+  case $what in
+    first)
+      nvidia-smi -L
+      part 60 failures failures
+      part 90 exact exact 15 1
+      part 60 collectives collectives 15 1
+      part 60 chaos chaos 10 1
+      LINES_SHOWN=60 part 120 quick quick "$out/quick.csv"
+      ;;
+    bench) LINES_SHOWN=60 part 400 bench bench "$out/bench.csv" ;;
+    soak)
+      part 200 exact exact 60 7
+      part 120 collectives collectives 60 7
+      part 200 chaos chaos 120 7
+      ;;
+    *) part 300 "$(echo "$what" | tr ' ' _)" $what ;;
+  esac
+done
+exit $bad
