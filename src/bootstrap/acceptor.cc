@@ -71,6 +71,7 @@ bool Acceptor::serve(Stranger& stranger, short events, std::vector<Accepted>& ou
     }
     std::vector<uint8_t> message;
     if (stranger.stream.channel().confirmed() && stranger.stream.next(message)) {
+      set_peer_options(stranger.stream.fd(), stranger.stream.is_unix());
       const Hello hello = stranger.stream.channel().peer();
       out.push_back({std::move(stranger.stream), hello, std::move(message)});
       return true;

@@ -111,6 +111,7 @@ void Connector::begin_handshake() {
     return;
   }
   stream_.emplace(std::move(connecting_), is_unix, std::move(*channel));
+  set_peer_options(stream_->fd(), is_unix);
   phase_ = Phase::Handshake;
   timer_ = Deadline::after_ms(kHelloMs);
   const Status status = stream_->flush();

@@ -129,9 +129,11 @@ Status Group::Impl::exchange(Operation operation, const Status& mine, const void
   for (int peer = 0; peer < ranks(); peer++) {
     if (peer == rank) continue;
     while (!has_part(peer, number)) {
-      // Any peer that is gone ends the exchange, whoever is waited for at the moment.
+      // Any peer that is gone ends the exchange, whoever is waited for at the moment. The first
+      // that failed is named: the others may have ended because of it.
       for (int other = peer; other < ranks(); other++)
-        if (at(other).gone() && !has_part(other, number)) return at(other).failure;
+        if (at(other).gone() && !has_part(other, number))
+          return first_failure.ok() ? at(other).failure : first_failure;
       FCCL_TRY(wait_change(lock, limit, what + describe(peer)));
     }
     take_part(peer, parts[static_cast<size_t>(peer)]);

@@ -79,6 +79,8 @@ struct Group::Impl {
   void read_peer(int peer, short events);
   void take_frame(int peer, const std::vector<uint8_t>& bytes);
   void peer_failed(int peer, PeerEvent event, const Status& failure);
+  void peer_died(int peer, const std::string& how);
+  void tell_others(int about, bool died, const Status& failure);
   void deliver_events();
   void wake_reader();
   // Queues a frame to one peer; nothing happens if the peer is gone.

@@ -100,33 +100,37 @@ void Group::Impl::read_peer(int peer, short revents) {
   if (status.ok() && (revents & ~POLLOUT) != 0) status = stream.read(kReadBytes);
   std::vector<uint8_t> bytes;
   while (status.ok() && stream.next(bytes)) take_frame(peer, bytes);
-  if (!status.ok()) {
-    stream.close();
-    peer_failed(peer,
-                PeerEvent::Died,
-                error_of_rank(peer,
-                              Code::RemoteError,
-                              "the stream of %s is broken: %s",
-                              describe(peer).c_str(),
-                              status.text().c_str()));
-  } else if (stream.ended()) {
-    stream.close();
-    peer_failed(
-        peer,
-        PeerEvent::Died,
-        error_of_rank(peer, Code::RemoteError, "%s closed its connection", describe(peer).c_str()));
-  }
+  if (!status.ok())
+    peer_died(peer, " has a broken stream: " + status.text());
+  else if (stream.ended())
+    peer_died(peer, " closed its connection");
+}
+
+void Group::Impl::peer_died(int dead, const std::string& how) {
+  at(dead).stream->close();
+  peer_failed(dead,
+              PeerEvent::Died,
+              error_of_rank(dead, Code::RemoteError, "%s%s", describe(dead).c_str(), how.c_str()));
+}
+
+// All survivors shall name the same rank in the same words. A rank that ends because of this
+// failure closes its streams too, and a third rank may see that before it sees the first cause. So
+// everybody who learns of a failure passes it on at once, before anything that may follow from it.
+void Group::Impl::tell_others(int about, bool died, const Status& failure) {
+  Frame notice;
+  notice.kind = FrameKind::Notice;
+  notice.number = static_cast<uint32_t>(about);
+  notice.died = died;
+  notice.status = failure;
+  const std::vector<uint8_t> encoded = encode(notice);
+  for (int peer = 0; peer < ranks(); peer++)
+    if (peer != about && !at(peer).gone()) queue_frame(peer, encoded);
 }
 
 void Group::Impl::take_frame(int from, const std::vector<uint8_t>& bytes) {
   GroupPeer& peer = at(from);
   const auto broken = [&](const char* why) {
-    peer.stream->close();
-    peer_failed(
-        from,
-        PeerEvent::Died,
-        error_of_rank(
-            from, Code::RemoteError, "%s broke the protocol: %s", describe(from).c_str(), why));
+    peer_died(from, std::string(" broke the protocol: ") + why);
   };
   Result<Frame> decoded = decode_frame(bytes);
   if (!decoded.ok()) return broken(decoded.status().text().c_str());
@@ -137,6 +141,11 @@ void Group::Impl::take_frame(int from, const std::vector<uint8_t>& bytes) {
         PeerEvent::Left,
         error_of_rank(
             from, Code::RemoteError, "%s has left the communicator", describe(from).c_str()));
+  }
+  if (frame.kind == FrameKind::Notice) {
+    const int about = static_cast<int>(frame.number);
+    if (about == rank || about >= ranks()) return;
+    return peer_failed(about, frame.died ? PeerEvent::Died : PeerEvent::Failed, frame.status);
   }
   if (frame.kind == FrameKind::Failure) {
     const int blamed = frame.status.rank() >= 0 ? frame.status.rank() : from;
@@ -171,7 +180,10 @@ void Group::Impl::peer_failed(int from, PeerEvent event, const Status& failure) 
   peer.failure = failure;
   peer.left = event == PeerEvent::Left;
   if (leaving) return;
-  if (event != PeerEvent::Left && first_failure.ok()) first_failure = failure;
+  if (event != PeerEvent::Left) {
+    if (first_failure.ok()) first_failure = failure;
+    tell_others(from, event == PeerEvent::Died, failure);
+  }
   FCCL_LOG(Info, kLogBootstrap, "rank %d: %s", rank, failure.text().c_str());
   events.push_back({from, event, failure.text()});
 }

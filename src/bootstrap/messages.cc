@@ -159,6 +159,11 @@ std::vector<uint8_t> encode(const Frame& frame) {
     case FrameKind::Failure:
       write_status(writer, frame.status);
       break;
+    case FrameKind::Notice:
+      writer.u32(frame.number);
+      writer.u8(frame.died ? 1 : 0);
+      write_status(writer, frame.status);
+      break;
     case FrameKind::Bye:
       break;
   }
@@ -192,6 +197,15 @@ Result<Frame> decode_frame(const std::vector<uint8_t>& bytes) {
       // A failure that claims success is none; whoever sent it is not to be trusted further.
       if (frame.status.ok()) return malformed("failure notice");
       break;
+    case FrameKind::Notice: {
+      frame.number = reader.u32();
+      const uint8_t died = reader.u8();
+      frame.died = died == 1;
+      frame.status = read_status(reader);
+      if (frame.number >= static_cast<uint32_t>(kMaxRanks) || died > 1 || frame.status.ok())
+        return malformed("notice");
+      break;
+    }
     case FrameKind::Bye:
       break;
     default:

@@ -64,6 +64,7 @@ enum class FrameKind : uint8_t {
   Message = 2,  // point to point
   Failure = 3,  // the sender failed or was aborted: status
   Bye = 4,  // the sender leaves; nothing follows
+  Notice = 5,  // the sender saw another rank die or fail; before anything that follows from it
 };
 enum class Operation : uint8_t { Allgather = 1, Barrier = 2, Vote = 3, Descriptors = 4 };
 
@@ -71,8 +72,9 @@ struct Frame {
   FrameKind kind = FrameKind::Bye;
   Operation operation = Operation::Allgather;  // Exchange
   bool has_fd = false;  // Exchange: a descriptor came with this frame
-  uint32_t number = 0;  // Exchange: counts exchanges; Message: the tag
-  Status status;  // Exchange, Failure
+  uint32_t number = 0;  // Exchange: counts exchanges; Message: the tag; Notice: the rank
+  bool died = false;  // Notice: it died, else it failed
+  Status status;  // Exchange, Failure, Notice
   std::string phase;  // Exchange
   std::vector<uint8_t> payload;  // Exchange, Message
 };

@@ -27,8 +27,13 @@ constexpr size_t kLongestSecret = 4096;
 
 struct Opened {
   std::array<uint8_t, 16> tag;
-  std::shared_ptr<RendezvousService> service;
+  std::weak_ptr<RendezvousService> service;  // its thread owns it
 };
+
+bool is_over(const Opened& opened) {
+  const std::shared_ptr<RendezvousService> service = opened.service.lock();
+  return service == nullptr || service->ended();
+}
 
 struct Registry {
   const ProcessMark process;
@@ -55,9 +60,9 @@ std::array<uint8_t, 16> id_tag(const UniqueId& id) {
   return tag;
 }
 
-void remember(const UniqueId& id, std::shared_ptr<RendezvousService> service) {
+void remember(const UniqueId& id, const std::shared_ptr<RendezvousService>& service) {
   const std::lock_guard<std::mutex> lock(registry().mutex);
-  registry().opened.push_back({id_tag(id), std::move(service)});
+  registry().opened.push_back({id_tag(id), service});
   if (registry().opened.size() > kRemembered) registry().opened.pop_front();
 }
 
@@ -67,13 +72,13 @@ void displace_former(const UniqueId& id) {
   {
     const std::lock_guard<std::mutex> lock(registry().mutex);
     for (const Opened& opened : registry().opened)
-      if (opened.tag == id_tag(id)) former.push_back(opened.service);
+      if (opened.tag == id_tag(id)) former.push_back(opened.service.lock());
     std::erase_if(registry().opened, [&](const Opened& o) { return o.tag == id_tag(id); });
   }
   const Deadline patience = Deadline::after_ms(1000);
   for (const std::shared_ptr<RendezvousService>& service : former) {
-    service->request_stop();
-    while (!service->ended() && !patience.expired())
+    if (service) service->request_stop();
+    while (service && !service->ended() && !patience.expired())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -220,7 +225,7 @@ Status check_not_used(const UniqueId& id) {
   if (id.fixed) return {};
   const std::lock_guard<std::mutex> lock(registry().mutex);
   for (const Opened& opened : registry().opened)
-    if (opened.tag == id_tag(id) && opened.service->ended())
+    if (opened.tag == id_tag(id) && is_over(opened))
       return error(Code::InvalidUsage,
                    "this unique id was already used for an init, or its deadline has passed; each "
                    "init needs a new one");

@@ -54,20 +54,6 @@ Status check_folder(const std::string& folder) {
   return {};
 }
 
-// A peer whose host lost power sends nothing at all: keepalive turns that into a hang-up in about
-// 25 s.
-void set_tcp_options(int socket) {
-  const auto set = [socket](int level, int option, int value) {
-    (void)::setsockopt(socket, level, option, &value, sizeof value);
-  };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 25000);
-}
-
 }  // namespace
 
 Listener::~Listener() {
@@ -134,7 +120,6 @@ int start_connect(const Endpoint& endpoint, GuardedFd& out) {
   } else {
     sockaddr_storage storage;
     const socklen_t length = endpoint.address.to_sockaddr(storage);
-    set_tcp_options(fd.get());
     code = ::connect(fd.get(), reinterpret_cast<sockaddr*>(&storage), length);
   }
   if (code != 0 && errno != EINPROGRESS && errno != EINTR) return errno;
@@ -150,9 +135,23 @@ int connect_error(int socket) {
 }
 
 GuardedFd accept_one(const Listener& listener) {
-  GuardedFd fd(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (fd.valid() && !listener.is_unix) set_tcp_options(fd.get());
-  return fd;
+  return GuardedFd(
+      ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+// A peer whose host lost power sends nothing at all: keepalive turns that into a hang-up in about
+// 25 s.
+void set_peer_options(int socket, bool is_unix) {
+  if (is_unix) return;
+  const auto set = [socket](int level, int option, int value) {
+    (void)::setsockopt(socket, level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 25000);
 }
 
 bool poll_within(std::vector<pollfd>& polled, const Limit& limit, int slice_ms) {

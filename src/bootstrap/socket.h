@@ -51,6 +51,9 @@ int connect_error(int socket);  // an errno value, 0 if connected
 // Accepts one connection; an invalid descriptor with errno set if there is none.
 GuardedFd accept_one(const Listener& listener);
 
+// No delay, and keepalive; for connections whose peer has proved itself. Nothing for a unix socket.
+void set_peer_options(int socket, bool is_unix);
+
 // poll() for at most `slice_ms` and never past the deadline; Timeout is not an error here. False if
 // poll itself fails.
 bool poll_within(std::vector<pollfd>& polled, const Limit& limit, int slice_ms);
