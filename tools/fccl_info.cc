@@ -25,8 +25,7 @@ struct Shape {
 };
 
 struct Options {
-  bool json = false, markdown = false;
-  bool machine = false, backends = false, variables = false;
+  bool json = false, markdown = false, machine = false, backends = false, variables = false;
   std::vector<std::string> plans;
 };
 
@@ -65,6 +64,9 @@ Shape parse_shape(const std::string& text) {
 std::string why(fcclResult_t result) {
   const std::string text = fcclGetLastError(nullptr);
   return text.empty() ? fcclGetErrorString(result) : text;
+}
+bool failed(const ordered_json& answer) {
+  return answer.is_object() && answer.contains("error");
 }
 
 ordered_json ask_version() {
@@ -119,7 +121,10 @@ ordered_json ask_variables() {
   ordered_json rows = ordered_json::array();
   for (int index = 0;; ++index) {
     fcclVariableInfo info = FCCL_VARIABLE_INFO_INITIALIZER;
-    if (fcclVariable(index, &info) != fcclSuccess) break;
+    const fcclResult_t result = fcclVariable(index, &info);
+    // The end of the table, unless the environment as a whole is refused.
+    if (result != fcclSuccess && index == 0) return {{"error", why(result)}};
+    if (result != fcclSuccess) break;
     rows.push_back({{"name", info.name},
                     {"type", info.type},
                     {"value", info.value},
@@ -180,7 +185,7 @@ ordered_json ask(const Options& options, const std::vector<Shape>& shapes) {
   if (options.machine) all["machine"] = ask_machine();
   if (options.variables) {
     all["variables"] = ask_variables();
-    all["unknown_variables"] = find_strangers(all["variables"]);
+    if (!failed(all["variables"])) all["unknown_variables"] = find_strangers(all["variables"]);
   }
   if (!shapes.empty()) all["plans"] = ordered_json::array();
   for (const Shape& shape : shapes) all["plans"].push_back(ask_plan(shape));
@@ -247,7 +252,7 @@ void hang_devices(const ordered_json& machine, int node, Branch* branch) {
 }
 
 std::string picture_of(const ordered_json& machine) {
-  if (machine.contains("error")) return "machine: " + text_of(machine, "error") + '\n';
+  if (failed(machine)) return "machine: " + text_of(machine, "error") + '\n';
   Branch host{fmt::format("host {} (seen by {}{})",
                           text_of(machine, "host_name"),
                           text_of(machine, "source"),
@@ -285,6 +290,7 @@ std::string picture_of(const ordered_json& machine) {
 }
 
 std::string variables_text(const ordered_json& variables, bool markdown) {
+  if (failed(variables)) return "variables: " + text_of(variables, "error") + '\n';
   std::string text = markdown ? "| variable | default | meaning |\n|---|---|---|\n" : "variables\n";
   for (const ordered_json& row : variables) {
     const std::string fallback = text_of(row, "default");
@@ -377,17 +383,17 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     for (const std::string& text : options.plans) shapes.push_back(parse_shape(text));
   } catch (const CLI::ParseError& failure) {
-    return app.exit(failure);
+    return app.exit(failure) == 0 ? 0 : 2;
   }
   if (options.markdown) options.variables = true;
   if (!options.machine && !options.backends && !options.variables && shapes.empty()) {
     options.machine = options.backends = options.variables = true;
   }
   const ordered_json all = ask(options, shapes);
-  // Values of the environment may hold bytes that are no UTF-8.
   fmt::print("{}{}",
              options.json ? all.dump(2, ' ', false, ordered_json::error_handler_t::replace)
                           : all_text(all, options.markdown),
              options.json ? "\n" : "");
-  return 0;
+  const ordered_json none;
+  return failed(all.value("machine", none)) || failed(all.value("variables", none)) ? 1 : 0;
 }
