@@ -5,7 +5,6 @@
 
 #include "harness/catch.h"
 #include "topology/facts.h"
-#include "topology/identity.h"
 
 using namespace fccl;
 
@@ -199,10 +198,6 @@ TEST_CASE("classify_pairs_of_devices") {
        [](RankFacts* a, RankFacts* b) { b->device.pci = a->device.pci; },
        PairClass::PciHost,
        false},
-      {"equal ordinals do not matter, uuids do: two processes that see one device each",
-       [](RankFacts* a, RankFacts* b) { link(a, *b, false); },
-       PairClass::DirectLink,
-       true},
       {"two hosts",
        [](RankFacts*, RankFacts* b) { b->host_id = b->boot_id_hash = 6; },
        PairClass::Network,
@@ -401,21 +396,4 @@ TEST_CASE("classify_survives_no_ranks_and_one_rank") {
   CHECK(one.farthest == PairClass::Self);
   CHECK_FALSE(one.full_mesh);
   CHECK(one.same_host);
-}
-
-TEST_CASE("identity_of_hosts") {
-  const HostIdentity plain = host_identity_of("", "node1", "boot-a", "machine-a");
-  const HostIdentity renamed = host_identity_of("", "node1.example.org", "boot-a", "machine-b");
-  const HostIdentity twin = host_identity_of("", "node1", "boot-b", "machine-a");
-  const HostIdentity acting = host_identity_of("second", "node1", "boot-a", "machine-a");
-  CHECK(plain.host_id == renamed.host_id);
-  CHECK(plain.host_id != twin.host_id);
-  CHECK(acting.host_id != plain.host_id);
-  CHECK(acting.boot_id_hash == plain.boot_id_hash);
-  CHECK(host_identity_of("second", "x", "boot-b", "").host_id == acting.host_id);
-  CHECK(host_identity_of("second", "x", "boot-b", "").boot_id_hash != acting.boot_id_hash);
-  // No boot id: names and machine ids stand for it.
-  CHECK(host_identity_of("", "a", "", "m").host_id != host_identity_of("", "b", "", "m").host_id);
-  CHECK(host_identity_of("", "a", "", "m").host_id != host_identity_of("", "a", "", "n").host_id);
-  CHECK(hash_text("") != 0);
 }
