@@ -1,5 +1,6 @@
-// The machine as hwloc sees it, or as an hwloc XML file describes it. GPU components of hwloc are
-// kept out: they would start vendor runtimes before the ranks have voted on a backend.
+// The machine as hwloc sees it, and as XML for FCCL_TOPO_DUMP_FILE. GPU components of hwloc are
+// kept out: they would start vendor runtimes before the ranks have voted on a backend. Only a dump,
+// which a user asked for, takes the two that know device links and make no context.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,7 @@ class Topology {
     if (topology_ != nullptr) api_.topology_destroy(topology_);
   }
 
-  Status open();
+  Status open(bool with_device_links);
   const HwlocApi& api() const { return api_; }
   hwloc_topology_t get() const { return topology_; }
 
@@ -39,13 +40,15 @@ class Topology {
   hwloc_topology_t topology_ = nullptr;
 };
 
-Status Topology::open() {
+Status Topology::open(bool with_device_links) {
   if (api_.topology_init(&topology_) != 0) {
     topology_ = nullptr;
     return Status(Code::OutOfResources, "hwloc_topology_init failed");
   }
-  for (const char* component : {"cuda", "nvml", "rsmi", "levelzero", "opencl", "gl"}) {
-    api_.topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
+  const char* const unwanted[] = {"cuda", "levelzero", "opencl", "gl", "nvml", "rsmi"};
+  const int count_unwanted = with_device_links ? 4 : 6;
+  for (int i = 0; i < count_unwanted; ++i) {
+    api_.topology_set_components(topology_, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
   }
   // CPUs outside the cpuset are part of the machine; what is allowed is asked of the thread.
   api_.topology_set_flags(topology_, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
@@ -218,7 +221,7 @@ void read_links(const Topology& topology, MachineFacts* machine) {
 Result<MachineFacts> machine_from_hwloc(std::string* dump) {
   FCCL_TRY_ASSIGN(api, hwloc_api());
   Topology topology(*api);
-  FCCL_TRY(topology.open());
+  FCCL_TRY(topology.open(dump != nullptr));
   MachineFacts machine;
   machine.source = "hwloc " + read_cpus(topology, &machine);
   read_nodes(topology, &machine);
