@@ -11,7 +11,7 @@ nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 mkdir -p "$build" "$out"
 
-cxx=(g++ -std=c++20 -O2 -g1 -Wall -Wextra -ffp-contract=off -I. -Isrc -Iinclude -Itest -isystem "$cuda/include" -DFCCL_HAVE_CPU_v3)
+cxx=(g++ -std=c++20 -O2 -g1 -Wall -Wextra -ffp-contract=off -I. -Isrc -Iinclude -Itest -isystem "$cuda/include")
 v3=(-O3 -march=x86-64-v3 -maes -mpclmul -DFCCL_CPU_LEVEL=v3)
 device=("$nvcc" -std=c++20 -O3 -lineinfo -gencode "arch=compute_$arch,code=sm_$arch" -fmad=false -I. -Xptxas -v)
 
@@ -33,8 +33,8 @@ add() {
 }
 for source in device/entry/cuda_*.cu; do add "$source" "${device[@]}"; done
 for source in device/entry/cpu_*.cc; do add "$source" "${cxx[@]}" "${v3[@]}"; done
-for source in device/entry/cuda_table.cc src/topology/cpu_level.cc test/gpu/*.cc \
-  test/harness/{buffer,generator,kernel_case,kernel_levels,kernel_world,matrix,number,reference}.cc; do
+for source in device/entry/cuda_table.cc test/gpu/*.cc \
+  test/harness/{buffer,generator,kernel_case,kernel_world,matrix,number,reference}.cc; do
   add "$source" "${cxx[@]}"
 done
 if ! xargs -P "${FCCL_BUNDLE_JOBS:-2}" -d '\n' -I{} bash -c '{}' < "$jobs_file"; then
