@@ -122,6 +122,11 @@ Status Communicator::usable() {
   poll_failure();
   if (health_.failed()) return health_.status();
   if (finalized_) return error(Code::InvalidUsage, "the communicator is finalized; only fcclCommDestroy is legal");
+  return {};
+}
+
+// Asked where something is to be exchanged only: a call without rows needs nobody.
+Status Communicator::nobody_left() {
   const uint32_t left = left_.load(std::memory_order_acquire);
   if (left != 0) {
     const int peer = __builtin_ctz(left);
@@ -146,6 +151,7 @@ Status Communicator::set_timeout(int64_t ms) {
 }
 
 Status Communicator::launch(Launch& launch, const Plan& plan, uint32_t call, void* stream) {
+  FCCL_TRY(nobody_left());
   const WorkspaceLayout& layout = situation_.layout;
   const Region& region = plan.protocol == ProtocolKind::Lamport ? layout.lamport
                          : plan.protocol == ProtocolKind::LL    ? layout.ll

@@ -79,6 +79,7 @@ class Communicator {
   Control* control() const;
   void on_peer(int peer, PeerEvent event, const std::string& text);
   void tell_kernels(uint32_t word);
+  Status nobody_left();
   Status after_launch();
   Status explain_record() const;
   Status explain_word(uint32_t word) const;

@@ -32,35 +32,6 @@ int64_t rows_of_launch(const KernelCase& c) {
   return c.chunk_rows == 0 || c.chunk_rows > chunked_rows(c) ? chunked_rows(c) : c.chunk_rows;
 }
 
-// The buffers of one rank. Outputs that share an input buffer have none of their own.
-struct RankBuffers {
-  Buffer input, residual, weight, bias, residual_out, norm_out, allreduce_out;
-
-  Buffer& place(Share share, Buffer& own) {
-    return share == Share::Input ? input : share == Share::Residual ? residual : own;
-  }
-};
-
-RankBuffers make_buffers(const KernelCase& c, int rank, const KernelProblem& problem) {
-  RankBuffers b;
-  const TypeKind type = c.id.type;
-  const int64_t own_rows = c.sharded ? rows_of(c, rank) : c.tokens;
-  const FusedInputs& in = problem.inputs;
-  b.input = Buffer(in.x[static_cast<size_t>(rank)], c.placement);
-  if (in.residual) {
-    b.residual =
-        Buffer(c.sharded ? in.residual->slice(first_row_of(c, rank), own_rows) : *in.residual,
-               c.placement);
-  }
-  const Placement vector{c.placement.offset, 0};
-  b.weight = Buffer(in.weight, vector);
-  if (in.bias) b.bias = Buffer(*in.bias, vector);
-  b.residual_out = Buffer::output(type, own_rows, c.hidden, c.placement);
-  b.norm_out = Buffer::output(type, c.tokens, c.hidden, c.placement);
-  b.allreduce_out = Buffer::output(type, c.tokens, c.hidden, c.placement);
-  return b;
-}
-
 KernelArgs make_args(KernelWorld& world, int rank, const KernelCase& c, RankBuffers& b) {
   KernelArgs a{};
   a.ex = world.exchange(rank, c.id);
@@ -105,6 +76,35 @@ KernelArgs args_of_chunk(const KernelCase& c, const KernelArgs& whole, int64_t f
   return a;
 }
 
+bool is_plain_shape(const KernelCase& c) {
+  return c.hidden * element_bytes(c.id.type) % kPack == 0 && c.placement.offset == 0 &&
+         c.placement.row_pad * element_bytes(c.id.type) % kPack == 0 &&
+         c.weight == VectorType::Tensor && c.bias == VectorType::Absent && !c.weight_plus_one &&
+         !c.as_unfused && !c.allreduce_out && !c.sharded;
+}
+
+}  // namespace
+
+RankBuffers make_buffers(const KernelCase& c, int rank, const KernelProblem& problem) {
+  RankBuffers b;
+  const TypeKind type = c.id.type;
+  const int64_t own_rows = c.sharded ? rows_of(c, rank) : c.tokens;
+  const FusedInputs& in = problem.inputs;
+  b.input = Buffer(in.x[static_cast<size_t>(rank)], c.placement);
+  if (in.residual) {
+    b.residual =
+        Buffer(c.sharded ? in.residual->slice(first_row_of(c, rank), own_rows) : *in.residual,
+               c.placement);
+  }
+  const Placement vector{c.placement.offset, 0};
+  b.weight = Buffer(in.weight, vector);
+  if (in.bias) b.bias = Buffer(*in.bias, vector);
+  b.residual_out = Buffer::output(type, own_rows, c.hidden, c.placement);
+  b.norm_out = Buffer::output(type, c.tokens, c.hidden, c.placement);
+  b.allreduce_out = Buffer::output(type, c.tokens, c.hidden, c.placement);
+  return b;
+}
+
 std::string check_buffers(const KernelCase& c, int rank, const KernelProblem& problem,
                           RankBuffers& b) {
   const FusedInputs& in = problem.inputs;
@@ -136,13 +136,6 @@ std::string check_buffers(const KernelCase& c, int rank, const KernelProblem& pr
   return error;
 }
 
-bool is_plain_shape(const KernelCase& c) {
-  return c.hidden * element_bytes(c.id.type) % kPack == 0 && c.placement.offset == 0 &&
-         c.placement.row_pad * element_bytes(c.id.type) % kPack == 0 &&
-         c.weight == VectorType::Tensor && c.bias == VectorType::Absent && !c.weight_plus_one &&
-         !c.as_unfused && !c.allreduce_out && !c.sharded;
-}
-
 bool is_legal_sharing(const KernelCase& c) {
   const Share shares[3] = {c.residual_out_in, c.norm_out_in, c.allreduce_out_in};
   const bool present[3] = {c.residual_out, true, c.allreduce_out};
@@ -155,8 +148,6 @@ bool is_legal_sharing(const KernelCase& c) {
   // Sharded rows are other rows than those of a whole tensor: no pointer can be equal and legal.
   return !c.sharded || (c.residual_out_in != Share::Input && c.norm_out_in != Share::Residual);
 }
-
-}  // namespace
 
 bool is_possible(const KernelCase& c) {
   if (c.level.find(c.id, c.ranks) == nullptr) return false;

@@ -55,6 +55,21 @@ KernelProblem make_problem(const KernelCase& c);
 uint64_t slot_bytes(const KernelCase& c);
 uint64_t exchanges_of(const KernelCase& c);
 
+// The buffers of one rank. Outputs that share an input buffer have none of their own.
+struct RankBuffers {
+  Buffer input, residual, weight, bias, residual_out, norm_out, allreduce_out;
+
+  Buffer& place(Share share, Buffer& own) {
+    return share == Share::Input ? input : share == Share::Residual ? residual : own;
+  }
+};
+RankBuffers make_buffers(const KernelCase& c, int rank, const KernelProblem& problem);
+// What is wrong with them after the launch, or "".
+std::string check_buffers(const KernelCase& c, int rank, const KernelProblem& problem,
+                          RankBuffers& b);
+// The aliasing table of the header.
+bool is_legal_sharing(const KernelCase& c);
+
 // Runs the case as `rank` of `world`. Returns what is wrong, or "".
 std::string run_case(KernelWorld& world, int rank, const KernelCase& c,
                      const KernelProblem& problem);

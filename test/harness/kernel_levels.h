@@ -7,8 +7,8 @@
 namespace fccl::test {
 
 struct KernelLevel {
-  const char* name;
-  CpuKernelTable find;
+  const char* name = "";
+  CpuKernelTable find = nullptr;
 };
 
 // From the lowest level up; never empty.
