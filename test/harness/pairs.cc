@@ -2,45 +2,68 @@
 // random a few dozen times, and keeps the filling that meets the most new pairs.
 #include "harness/pairs.h"
 
-#include <set>
-#include <tuple>
-
 #include "harness/number.h"
 
 namespace fccl::test {
 namespace {
 
-struct Pair {
-  int factor, value, other_factor, other_value;
-  bool operator<(const Pair& b) const {
-    return std::tie(factor, value, other_factor, other_value) <
-           std::tie(b.factor, b.value, b.other_factor, b.other_value);
+// The pairs that no row holds yet. Values of all factors are numbered through; a pair is a cell of
+// the upper triangle of a square.
+class OpenPairs {
+ public:
+  explicit OpenPairs(const std::vector<int>& sizes) : sizes_(sizes) {
+    for (const int size : sizes) {
+      first_.push_back(values_);
+      values_ += static_cast<size_t>(size);
+    }
+    open_.resize(values_ * values_);
+    for (size_t f = 0; f < sizes.size(); ++f)
+      for (size_t g = f + 1; g < sizes.size(); ++g)
+        for (int a = 0; a < sizes[f]; ++a)
+          for (int b = 0; b < sizes[g]; ++b) open_[cell(f, a, g, b)] = 1;
   }
+
+  // A row of -1 but for the next open pair, which is taken; empty if there is none.
+  FactorRow take() {
+    while (next_ < open_.size() && open_[next_] == 0) ++next_;
+    if (next_ == open_.size()) return {};
+    open_[next_] = 0;
+    FactorRow row(sizes_.size(), -1);
+    place(row, next_ / values_);
+    place(row, next_ % values_);
+    return row;
+  }
+  int count(const FactorRow& row) const {
+    int found = 0;
+    for (size_t f = 0; f < row.size(); ++f)
+      for (size_t g = f + 1; g < row.size(); ++g) found += open_[cell(f, row[f], g, row[g])];
+    return found;
+  }
+  void close(const FactorRow& row) {
+    for (size_t f = 0; f < row.size(); ++f)
+      for (size_t g = f + 1; g < row.size(); ++g) open_[cell(f, row[f], g, row[g])] = 0;
+  }
+
+ private:
+  size_t cell(size_t f, int a, size_t g, int b) const {
+    return (first_[f] + static_cast<size_t>(a)) * values_ + first_[g] + static_cast<size_t>(b);
+  }
+  void place(FactorRow& row, size_t value) const {
+    size_t f = sizes_.size() - 1;
+    while (first_[f] > value) --f;
+    row[f] = static_cast<int>(value - first_[f]);
+  }
+
+  const std::vector<int> sizes_;
+  std::vector<size_t> first_;
+  size_t values_ = 0;
+  size_t next_ = 0;
+  std::vector<char> open_;
 };
 
-std::vector<Pair> pairs_of(const FactorRow& row) {
-  std::vector<Pair> pairs;
-  for (int f = 0; f < static_cast<int>(row.size()); ++f)
-    for (int g = f + 1; g < static_cast<int>(row.size()); ++g)
-      pairs.push_back({f, row[static_cast<size_t>(f)], g, row[static_cast<size_t>(g)]});
-  return pairs;
-}
-
-std::set<Pair> every_pair(const std::vector<int>& sizes) {
-  std::set<Pair> pairs;
-  for (int f = 0; f < static_cast<int>(sizes.size()); ++f)
-    for (int g = f + 1; g < static_cast<int>(sizes.size()); ++g)
-      for (int a = 0; a < sizes[static_cast<size_t>(f)]; ++a)
-        for (int b = 0; b < sizes[static_cast<size_t>(g)]; ++b) pairs.insert({f, a, g, b});
-  return pairs;
-}
-
-FactorRow random_row(const std::vector<int>& sizes, const Pair& fixed, uint64_t seed) {
-  FactorRow row;
+FactorRow filled(FactorRow row, const std::vector<int>& sizes, uint64_t seed) {
   for (size_t f = 0; f < sizes.size(); ++f)
-    row.push_back(static_cast<int>(mix(seed, f) % static_cast<uint64_t>(sizes[f])));
-  row[static_cast<size_t>(fixed.factor)] = fixed.value;
-  row[static_cast<size_t>(fixed.other_factor)] = fixed.other_value;
+    if (row[f] < 0) row[f] = static_cast<int>(mix(seed, f) % static_cast<uint64_t>(sizes[f]));
   return row;
 }
 
@@ -48,27 +71,24 @@ FactorRow random_row(const std::vector<int>& sizes, const Pair& fixed, uint64_t 
 
 std::vector<FactorRow> all_pairs(const std::vector<int>& sizes, uint64_t seed,
                                  const std::function<bool(const FactorRow&)>& allowed) {
-  constexpr int kTries = 4000;  // to find any row with a pair; a pair that has none is given up
+  constexpr uint64_t kTries =
+      2000;  // to find any row with a pair; a pair that has none is given up
   constexpr int kKept = 40;  // allowed rows to choose from
-  std::set<Pair> open = every_pair(sizes);
+  OpenPairs open(sizes);
   std::vector<FactorRow> rows;
-  while (!open.empty()) {
-    const Pair wanted = *open.begin();
+  for (FactorRow start = open.take(); !start.empty(); start = open.take()) {
     FactorRow best;
-    size_t best_count = 0;
+    int best_count = -1;
     int kept = 0;
-    for (int i = 0; i < kTries && kept < kKept; ++i) {
-      FactorRow row =
-          random_row(sizes, wanted, mix(seed, rows.size(), open.size(), static_cast<uint64_t>(i)));
+    for (uint64_t i = 0; i < kTries && kept < kKept; ++i) {
+      FactorRow row = filled(start, sizes, mix(seed, rows.size(), i));
       if (!allowed(row)) continue;
       ++kept;
-      size_t count = 0;
-      for (const Pair& pair : pairs_of(row)) count += open.count(pair);
+      const int count = open.count(row);
       if (count > best_count) best = std::move(row), best_count = count;
     }
-    open.erase(wanted);
     if (best.empty()) continue;
-    for (const Pair& pair : pairs_of(best)) open.erase(pair);
+    open.close(best);
     rows.push_back(std::move(best));
   }
   return rows;
