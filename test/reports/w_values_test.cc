@@ -22,9 +22,9 @@ TEST_CASE("W02 negative zero comes out of every path with its sign") {
                     if (!error.empty()) return error;
                   }
                   // LL and column ownership serve the fused call only.
-        const std::string name = algorithm;
-        if (name == "oneshot_ll" || name.find("cols") != std::string::npos) return "";
-        Matrix sum = zeros;
+                  const std::string name = algorithm;
+                  if (name == "oneshot_ll" || name.find("cols") != std::string::npos) return "";
+                  Matrix sum = zeros;
                   std::string error = sum_in_place(comm, sum);
                   return error.empty() ? first_difference(sum, zeros, "sum") : error;
                 }) == "");

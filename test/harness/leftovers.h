@@ -1,0 +1,24 @@
+// What a process or a machine still holds: descriptors, threads, mappings of the own process;
+// memory files, shared memory and files of anybody who names them after fccl.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace fccl::test {
+
+struct Holdings {
+  size_t descriptors = 0;
+  size_t threads = 0;
+  size_t memory_files = 0;  // mappings of memfd or /dev/shm in this process
+};
+Holdings own_holdings();
+// Waits a little for helper threads to end: what is held once it no longer shrinks to `before`.
+Holdings settled_holdings(const Holdings& before);
+bool operator==(const Holdings& a, const Holdings& b);
+std::string text_of(const Holdings& h);
+
+// Names in /dev/shm, /tmp and the abstract socket table that begin as ours do, beyond `known`.
+std::vector<std::string> named_things();
+
+}  // namespace fccl::test
