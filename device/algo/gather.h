@@ -35,7 +35,7 @@ class Gather {
 
  private:
   FCCL_DEVICE static bool gather_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
-    const Protocol<kRanks> hop(exchange, 0);
+    const Protocol<kRanks> hop(exchange, 0, Hop::Gather);
     return each_tile(blk, a, [&](int tile, int first, int last) {
       const auto own = part_of(a, a.ex.rank);
       for (int row = first; row < last; ++row) push_row(blk, a, hop, row, &own);
@@ -51,8 +51,8 @@ class Gather {
   }
 
   FCCL_DEVICE static bool broadcast_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
-    const Protocol<kRanks> hop(exchange, 0);
-    const Flags<kRanks> closing(exchange, 1);
+    const Protocol<kRanks> hop(exchange, 0, Hop::Gather);
+    const Flags<kRanks> closing(exchange, 1, Hop::Gather);
     if (blk.id() == 0) closing.publish(blk, 0);
     const auto out = part_of(a, 0);
     const bool ok = each_tile(blk, a, [&](int tile, int first, int last) {
@@ -87,22 +87,27 @@ class Gather {
   // Sends a row of the input to all peers and copies it to the own output.
   FCCL_DEVICE static void push_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop, int row,
                                    const Rows<T, false>* own) {
-    const Rows<T, false> input{a.input, a.hidden, a.total_rows - 1, a.last_hidden};
+    const auto input = Rows<T, false>(a.input, a.hidden, a.total_rows - 1, a.last_hidden).row(row);
+    const auto copy = own->row(row);
+    const auto out = hop.sender_to_all(1);
+    const int64_t at = static_cast<int64_t>(row) * a.packs;
     blk.each_pack(0, a.packs, [&](Slot, int p) {
-      const Pack x = canonical<T>(input.load(row, p));
-      each_rank<kRanks>(a.ex, 1, [&](int i) { hop.push(i, static_cast<int64_t>(row) * a.packs + p, x); });
-      own->store(row, p, x);
+      const Pack x = canonical<T>(input.load(p));
+      out.put(at + p, x);
+      copy.store(p, x);
     });
   }
 
   FCCL_DEVICE static void take_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop, int q,
                                    int row, const Rows<T, false>& out) {
+    const auto line = out.row(row);
+    const auto& in = hop.reader();
     blk.each_pack(0, a.packs, [&](Slot, int p) {
       const int64_t at = static_cast<int64_t>(row) * a.packs + p;
       Pack got;
-      if (!hop.receive(blk, q, at, row, got)) return;
-      out.store(row, p, canonical<T>(got));
-      hop.release(q, at);
+      if (!in.receive(blk, q, at, row, got)) return;
+      line.store(p, canonical<T>(got));
+      in.release(q, at);
     });
   }
 };

@@ -26,7 +26,7 @@ class Oneshot {
 
  private:
   FCCL_DEVICE Oneshot(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), exchange_(exchange), hop_(exchange, 0), epilogue_(a),
+      : blk_(blk), a_(a), exchange_(exchange), hop_(exchange, 0, Hop::Gather), epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
   // A tile is one row. The first input is on its way while the control line is; the header follows the
@@ -77,58 +77,58 @@ class Oneshot {
   }
 
   FCCL_DEVICE auto prefetch_input(int row) {
-    return blk_.prefetch(0, a_.packs, [this, row](int p) { return input_.load(row, p); });
+    const auto input = input_.row(row);
+    return blk_.prefetch(0, a_.packs, [input](int p) { return input.load(p); });
   }
 
   template <class Mine>
   FCCL_DEVICE void push(int row, const Mine& mine) {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
-    blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
-      const Pack x = mine(s, p);
-      each_rank<kRanks>(a_.ex, 1, [&](int i) { hop_.push(i, at + p, x); });
-    });
+    const auto out = hop_.sender_to_all(1);
+    blk_.each_pack(0, a_.packs, [&](Slot s, int p) { out.put(at + p, mine(s, p)); });
     blk_.chaos();
   }
 
   // Sum, residual, norm of one row. False on all lanes after a failure.
   template <class Mine, class Kept, class SquaresT>
   FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool last) {
-    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const auto line = epilogue_.row(row, row);
     kept.start(row);
-    const auto residual =
-        blk_.prefetch(0, a_.packs, [this, row](int p) { return epilogue_.load_residual(row, p); });
+    const auto residual = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_residual(p); });
     if constexpr (Epilogue::kNorm) {
-      const auto weight = blk_.prefetch(0, a_.packs, [this](int p) { return epilogue_.load_weight(p); });
-      receive(row, at, mine, residual, kept, squares);
+      const auto weight = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_weight(p); });
+      receive(row, line, mine, residual, kept, squares);
       const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [&] {
         if (last) exchange_.finish(blk_);
       });
       if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);
       blk_.each_pack(0, a_.packs,
-                     [&](Slot s, int p) { epilogue_.finish(row, p, kept[s], scale, weight(s, p)); });
+                     [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
       blk_.end_row(!last);
     } else {
-      receive(row, at, mine, residual, kept, squares);
+      receive(row, line, mine, residual, kept, squares);
       if (blk_.any_failed()) return false;
       if (last) exchange_.finish(blk_);
     }
     return true;
   }
 
-  template <class Mine, class Residual, class Kept, class SquaresT>
-  FCCL_DEVICE void receive(int row, int64_t at, const Mine& mine, const Residual& residual, Kept& kept,
+  template <class Line, class Mine, class Residual, class Kept, class SquaresT>
+  FCCL_DEVICE void receive(int row, const Line& line, const Mine& mine, const Residual& residual, Kept& kept,
                            SquaresT& squares) {
+    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const auto& in = hop_.reader();
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
-      Received<kRanks> got;
-      if (!hop_.receive_all(blk_, at + p, row, mine(s, p), got)) return;
-      const Pack h = epilogue_.combine(row, p, fold_ranks<kRanks>(epilogue_, a_.ex, got), residual(s, p));
-      epilogue_.keep(row, p, h);
+      auto sum = all_floats<kElements<T>>(0.0f);
+      if (!fold_ranks<kRanks, T>(blk_, a_.ex, in, at + p, row, mine(s, p), line, sum)) return;
+      const Pack h = line.combine(p, sum, residual(s, p));
+      line.keep(p, h);
       if constexpr (Epilogue::kNorm) {
         kept[s] = h;
         squares.set(s, to_floats<T>(h));
       }
-      hop_.release_all(at + p);
+      in.release_all(at + p);
     });
   }
 

@@ -21,7 +21,7 @@ class ReduceScatter {
 
  private:
   FCCL_DEVICE static bool fold_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
-    const Protocol<kRanks> hop(exchange, 0);
+    const Protocol<kRanks> hop(exchange, 0, Hop::Scatter);
     const Epilogue epilogue(a);
     const int size = a.ex.tile_rows;
     const int tiles = (a.rows + size - 1) / size;
@@ -30,10 +30,12 @@ class ReduceScatter {
       const int last = first + size < a.rows ? first + size : a.rows;
       each_rank<kRanks>(a.ex, 1, [&](int i) {
         const auto part = part_of(a, a.ex.rank + i < a.ex.ranks ? a.ex.rank + i : a.ex.rank + i - a.ex.ranks);
-        for (int row = first; row < last; ++row)
-          blk.each_pack(0, a.packs, [&](Slot, int p) {
-            hop.push(i, static_cast<int64_t>(row) * a.packs + p, part.load(row, p));
-          });
+        const auto out = hop.sender(i);
+        for (int row = first; row < last; ++row) {
+          const int64_t at = static_cast<int64_t>(row) * a.packs;
+          const auto input = part.row(row);
+          blk.each_pack(0, a.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
+        }
       });
       hop.publish(blk, tile);
       if (!hop.acquire(blk, tile, first)) return false;
@@ -51,12 +53,15 @@ class ReduceScatter {
 
   FCCL_DEVICE static void fold_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop,
                                    const Epilogue& epilogue, const Rows<T, false>& own, int row) {
+    const auto line = epilogue.row(row, row);
+    const auto input = own.row(row);
+    const auto& in = hop.reader();
     blk.each_pack(0, a.packs, [&](Slot, int p) {
       const int64_t at = static_cast<int64_t>(row) * a.packs + p;
-      Received<kRanks> got;
-      if (!hop.receive_all(blk, at, row, own.load(row, p), got)) return;
-      epilogue.keep(row, p, epilogue.combine(row, p, fold_ranks<kRanks>(epilogue, a.ex, got), zero_pack()));
-      hop.release_all(at);
+      auto sum = all_floats<kElements<T>>(0.0f);
+      if (!fold_ranks<kRanks, T>(blk, a.ex, in, at, row, input.load(p), line, sum)) return;
+      line.keep(p, line.combine(p, sum, zero_pack()));
+      in.release_all(at);
     });
   }
 };

@@ -1,4 +1,4 @@
-// Steps that several algorithms share: fold what all ranks sent, and finish a row.
+// Steps that several algorithms share: fold what all ranks sent.
 #pragma once
 #include "device/epilogue/fused_norm.h"
 #include "device/epilogue/reduce.h"
@@ -14,13 +14,25 @@ struct Received {
   FCCL_DEVICE Pack& operator[](int q) { return packs[q]; }
 };
 
-// x[0] + x[1] + ... in rank order.
-template <int kRanks, class Epilogue>
-FCCL_DEVICE auto fold_ranks(const Epilogue& epilogue, const ExchangeArgs& ex, Received<kRanks>& got) {
-  using T = typename Epilogue::Type;
-  auto sum = to_floats<T>(got[0]);
-  each_rank<kRanks>(ex, 1, [&](int q) { sum = epilogue.fold(sum, to_floats<T>(got[q])); });
-  return sum;
+// x[0] + x[1] + ... in rank order of pack `index`; the own one is `mine`. False: failed.
+template <int kRanks, class T, class Reader, class Line>
+FCCL_DEVICE bool fold_ranks(Block& blk, const ExchangeArgs& ex, const Reader& in, int64_t index, int row, Pack mine,
+                            const Line& line, Floats<kElements<T>>& sum) {
+  auto add = [&](int q, Pack x) {
+    if (q == 0) {
+      sum = to_floats<T>(x);
+    } else {
+      sum = line.fold(sum, to_floats<T>(x));
+    }
+  };
+  if constexpr (Reader::kWaitsForPacks) {
+    Received<kRanks> got;
+    if (!in.receive_all(blk, index, row, mine, got)) return false;
+    each_rank<kRanks>(ex, 0, [&](int q) { add(q, got[q]); });
+  } else {
+    in.each_in_order(index, mine, add);
+  }
+  return true;
 }
 
 template <class Epilogue>

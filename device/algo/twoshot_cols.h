@@ -34,7 +34,7 @@ class TwoshotCols {
   };
 
   FCCL_DEVICE TwoshotCols(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0), gather_(exchange, 1), epilogue_(a),
+      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
         input_(input_rows<Epilogue>(a)), units_(units_of_row(a.hidden, a.packs, kElements<T>)),
         slots_(column_slots(units_, a.ex.ranks)) {}
 
@@ -93,24 +93,28 @@ class TwoshotCols {
   FCCL_DEVICE void push_columns(int row) {
     each_rank<kRanks>(a_.ex, 1, [&](int i) {
       const Columns columns = columns_of(owner_at(i));
-      blk_.each_pack(columns.first, columns.packs, [&](Slot, int p) {
-        scatter_.push(i, scatter_at(row) + p - columns.first, input_.load(row, p));
-      });
+      const int64_t at = scatter_at(row) - columns.first;
+      const auto input = input_.row(row);
+      const auto out = scatter_.sender(i);
+      blk_.each_pack(columns.first, columns.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
     });
     blk_.chaos();
   }
 
   template <class SquaresT>
   FCCL_DEVICE bool reduce_columns(const Columns& own, int row, SquaresT& squares, float* sums) {
+    const auto line = epilogue_.row(row, row);
+    const auto input = input_.row(row);
+    const auto& in = scatter_.reader();
+    const auto out = gather_.sender_to_all(0);
     blk_.each_pack(own.first, own.packs, [&](Slot s, int p) {
       const int64_t at = scatter_at(row) + p - own.first;
-      Received<kRanks> got;
-      if (!scatter_.receive_all(blk_, at, row, input_.load(row, p), got)) return;
-      const Pack h = epilogue_.combine(row, p, fold_ranks<kRanks>(epilogue_, a_.ex, got),
-                                       epilogue_.load_residual(row, p));
+      auto sum = all_floats<kElements<T>>(0.0f);
+      if (!fold_ranks<kRanks, T>(blk_, a_.ex, in, at, row, input.load(p), line, sum)) return;
+      const Pack h = line.combine(p, sum, line.load_residual(p));
       squares.set(s, to_floats<T>(h));
-      scatter_.release_all(at);
-      send(gather_at(row) + p - own.first, h);
+      in.release_all(at);
+      out.put(gather_at(row) + p - own.first, h);
     });
     blk_.sum_units(squares, own.first, own.packs, kElements<T>, units_.packs_per_unit, sums);
     if (blk_.row_failed()) return false;
@@ -118,29 +122,37 @@ class TwoshotCols {
       uint32_t words[4] = {};
       for (int k = 0; k < 4; ++k)
         if (4 * j + k < own.units) words[k] = float_bits(sums[4 * j + k]);
-      send(gather_at(row) + slots_.packs + j, pack_of_words(words));
+      out.put(gather_at(row) + slots_.packs + j, pack_of_words(words));
     });
     blk_.meet();
     return true;
   }
 
-  FCCL_DEVICE void send(int64_t index, Pack p) {
-    each_rank<kRanks>(a_.ex, 0, [&](int i) { gather_.push(i, index, p); });
-  }
-
   template <class Kept>
   FCCL_DEVICE bool norm_row(int row, Kept& kept, float* sums) {
     kept.start(row);
-    const auto weight = blk_.prefetch(0, a_.packs, [this](int p) { return epilogue_.load_weight(p); });
-    blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
-      const int owner = owner_of_share(p / units_.packs_per_unit, units_.count, a_.ex.ranks);
-      const int64_t at = gather_at(row) + p - columns_of(owner).first;
+    const auto line = epilogue_.row(row, row);
+    const auto& in = gather_.reader();
+    const auto weight = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_weight(p); });
+    auto take = [&](Slot s, int p, int owner, int first) {
+      const int64_t at = gather_at(row) + p - first;
       Pack h;
-      if (!gather_.receive(blk_, owner, at, row, h)) return;
-      gather_.release(owner, at);
+      if (!in.receive(blk_, owner, at, row, h)) return;
+      in.release(owner, at);
       kept[s] = h;
-      epilogue_.keep(row, p, h);
-    });
+      line.keep(p, h);
+    };
+    if constexpr (Block::kOneRowTiles) {  // all packs of the row at once, whoever owns them
+      blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
+        const int owner = owner_of_share(p / units_.packs_per_unit, units_.count, a_.ex.ranks);
+        take(s, p, owner, columns_of(owner).first);
+      });
+    } else {
+      for (int owner = 0; owner < a_.ex.ranks; ++owner) {
+        const Columns columns = columns_of(owner);
+        blk_.each_pack(columns.first, columns.packs, [&](Slot s, int p) { take(s, p, owner, columns.first); });
+      }
+    }
     blk_.each_pack(0, slots_.sum_packs * a_.ex.ranks, [&](Slot, int j) {
       const int owner = j / slots_.sum_packs;
       const int part = j % slots_.sum_packs;
@@ -148,8 +160,8 @@ class TwoshotCols {
       if (4 * part >= columns.units) return;
       const int64_t at = gather_at(row) + slots_.packs + part;
       Pack got;
-      if (!gather_.receive(blk_, owner, at, row, got)) return;
-      gather_.release(owner, at);
+      if (!in.receive(blk_, owner, at, row, got)) return;
+      in.release(owner, at);
       uint32_t words[4];
       pack_to_words(got, words);
       for (int k = 0; k < 4; ++k)
@@ -159,7 +171,7 @@ class TwoshotCols {
     if (blk_.row_failed()) return false;
     const float scale = epilogue_.scale(total);
     blk_.each_pack(0, a_.packs,
-                   [&](Slot s, int p) { epilogue_.finish(row, p, kept[s], scale, weight(s, p)); });
+                   [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
     blk_.meet();
     return true;
   }

@@ -35,7 +35,7 @@ class TwoshotRows {
   };
 
   FCCL_DEVICE TwoshotRows(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0), gather_(exchange, 1), epilogue_(a),
+      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
   FCCL_DEVICE Range range_of(int owner) const {
@@ -87,8 +87,9 @@ class TwoshotRows {
     each_tile(range, [&](int tile, int first, int last) {
       for (int row = first; row < last; ++row) {
         const int64_t at = static_cast<int64_t>(row) * a_.packs;
-        blk_.each_pack(0, a_.packs,
-                       [&](Slot, int p) { scatter_.push(i, at + p, input_.load(range.first + row, p)); });
+        const auto input = input_.row(range.first + row);
+        const auto out = scatter_.sender(i);
+        blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
       }
       scatter_.publish_to(blk_, i, tile);
       return true;
@@ -100,37 +101,37 @@ class TwoshotRows {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
     const int64_t whole = range.first + row;
     const int64_t local = epilogue_.sharded() ? range.before + row : whole;
+    const bool sharded = epilogue_.sharded();
+    const auto line = epilogue_.row(whole, local);
+    const auto input = input_.row(whole);
+    const auto& in = scatter_.reader();
+    const auto out = gather_.sender_to_all(1);
     kept.start(whole);
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
-      Received<kRanks> got;
-      if (!scatter_.receive_all(blk_, at + p, row, input_.load(whole, p), got)) return;
-      const Pack h = epilogue_.combine(whole, p, fold_ranks<kRanks>(epilogue_, a_.ex, got),
-                                       epilogue_.load_residual(local, p));
+      auto sum = all_floats<kElements<T>>(0.0f);
+      if (!fold_ranks<kRanks, T>(blk_, a_.ex, in, at + p, row, input.load(p), line, sum)) return;
+      const Pack h = line.combine(p, sum, line.load_residual(p));
       if constexpr (Epilogue::kNorm) {
         kept[s] = h;
         squares.set(s, to_floats<T>(h));
       }
-      scatter_.release_all(at + p);
-      if (!epilogue_.sharded()) send(at + p, h);
-      epilogue_.keep(local, p, h);
+      in.release_all(at + p);
+      if (!sharded) out.put(at + p, h);
+      line.keep(p, h);
     });
     if constexpr (Epilogue::kNorm) {
       const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [] {});
       if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);
       blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
-        const Pack out = epilogue_.finish(whole, p, kept[s], scale, epilogue_.load_weight(p));
-        if (epilogue_.sharded()) send(at + p, out);
+        const Pack norm = line.finish(p, kept[s], scale, line.load_weight(p));
+        if (sharded) out.put(at + p, norm);
       });
       blk_.end_row(true);
       return true;
     } else {
       return !blk_.any_failed();
     }
-  }
-
-  FCCL_DEVICE void send(int64_t index, Pack p) {
-    each_rank<kRanks>(a_.ex, 1, [&](int i) { gather_.push(i, index, p); });
   }
 
   template <class Kept, class SquaresT>
@@ -146,28 +147,31 @@ class TwoshotRows {
   template <class Kept, class SquaresT>
   FCCL_DEVICE bool copy_row(int owner, int64_t whole, int row, Kept& kept, SquaresT& squares) {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const bool sharded = epilogue_.sharded();
+    const auto line = epilogue_.row(whole, whole);
+    const auto& in = gather_.reader();
     kept.start(whole);
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
       Pack h;
-      if (!gather_.receive(blk_, owner, at + p, row, h)) return;
-      gather_.release(owner, at + p);
+      if (!in.receive(blk_, owner, at + p, row, h)) return;
+      in.release(owner, at + p);
       if constexpr (Epilogue::kNorm) {
-        if (epilogue_.sharded()) {
-          epilogue_.store_norm(whole, p, h);
+        if (sharded) {
+          line.store_norm(p, h);
           return;
         }
         squares.set(s, to_floats<T>(h));
         kept[s] = h;
       }
-      epilogue_.keep(whole, p, h);
+      line.keep(p, h);
     });
     if constexpr (Epilogue::kNorm) {
-      if (!epilogue_.sharded()) {
+      if (!sharded) {
         const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [] {});
         if (blk_.row_failed()) return false;
         const float scale = epilogue_.scale(total);
         blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
-          epilogue_.finish(whole, p, kept[s], scale, epilogue_.load_weight(p));
+          line.finish(p, kept[s], scale, line.load_weight(p));
         });
         blk_.end_row(true);
         return true;

@@ -14,3 +14,6 @@
 #define FCCL_CUDA_NAME_(packs) cuda_k##packs
 #define FCCL_CUDA_NAME(packs) FCCL_CUDA_NAME_(packs)
 #define FCCL_TARGET FCCL_CUDA_NAME(FCCL_CUDA_PACKS)
+// Senders store into the receivers' windows: a remote load would be a round trip.
+#define FCCL_PULL_STAGING 0
+#define FCCL_ROW_POINTERS 0

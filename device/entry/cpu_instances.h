@@ -66,11 +66,15 @@ CpuKernel find_norm_of_type(const KernelId& id, int ranks) {
 }
 
 template <class T, template <int> class Protocol>
-CpuKernel find_collective(const KernelId& id) {
+CpuKernel find_collective(const KernelId& id, int ranks) {
   switch (id.op) {
     case OpKind::AllReduce:
-      if (id.algo == AlgoKind::Oneshot) return cpu_kernel<Oneshot<Protocol, 0, Reduce<T>>::run>;
-      if (id.algo == AlgoKind::TwoshotRows) return cpu_kernel<TwoshotRows<Protocol, 0, Reduce<T>>::run>;
+      if (id.algo == AlgoKind::Oneshot)
+        return ranks == 2 ? cpu_kernel<Oneshot<Protocol, 2, Reduce<T>>::run>
+                          : cpu_kernel<Oneshot<Protocol, 0, Reduce<T>>::run>;
+      if (id.algo == AlgoKind::TwoshotRows)
+        return ranks == 2 ? cpu_kernel<TwoshotRows<Protocol, 2, Reduce<T>>::run>
+                          : cpu_kernel<TwoshotRows<Protocol, 0, Reduce<T>>::run>;
       return nullptr;
     case OpKind::ReduceScatter:
       return cpu_kernel<ReduceScatter<Protocol, 0, Reduce<T>>::run>;
@@ -84,17 +88,17 @@ CpuKernel find_collective(const KernelId& id) {
 }
 
 template <class T>
-CpuKernel find_collective_of_type(const KernelId& id) {
-  if (id.protocol == ProtocolKind::Lamport) return find_collective<T, Lamport>(id);
-  if (id.protocol == ProtocolKind::Flags) return find_collective<T, Flags>(id);
+CpuKernel find_collective_of_type(const KernelId& id, int ranks) {
+  if (id.protocol == ProtocolKind::Lamport) return find_collective<T, Lamport>(id, ranks);
+  if (id.protocol == ProtocolKind::Flags) return find_collective<T, Flags>(id, ranks);
   return nullptr;
 }
 
 CpuKernel find_norm_f32(const KernelId& id, int ranks);
 CpuKernel find_norm_f16(const KernelId& id, int ranks);
 CpuKernel find_norm_bf16(const KernelId& id, int ranks);
-CpuKernel find_collective_f32(const KernelId& id);
-CpuKernel find_collective_f16(const KernelId& id);
-CpuKernel find_collective_bf16(const KernelId& id);
+CpuKernel find_collective_f32(const KernelId& id, int ranks);
+CpuKernel find_collective_f16(const KernelId& id, int ranks);
+CpuKernel find_collective_bf16(const KernelId& id, int ranks);
 
 }  // namespace fccl::FCCL_TARGET

@@ -7,11 +7,11 @@ CpuKernel find_cpu_kernel(const KernelId& id, int ranks) {
   const bool norm = id.op == OpKind::FusedNorm;
   switch (id.type) {
     case TypeKind::F32:
-      return norm ? find_norm_f32(id, ranks) : find_collective_f32(id);
+      return norm ? find_norm_f32(id, ranks) : find_collective_f32(id, ranks);
     case TypeKind::F16:
-      return norm ? find_norm_f16(id, ranks) : find_collective_f16(id);
+      return norm ? find_norm_f16(id, ranks) : find_collective_f16(id, ranks);
     case TypeKind::BF16:
-      return norm ? find_norm_bf16(id, ranks) : find_collective_bf16(id);
+      return norm ? find_norm_bf16(id, ranks) : find_collective_bf16(id, ranks);
   }
   return nullptr;
 }

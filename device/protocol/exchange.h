@@ -45,14 +45,18 @@ FCCL_DEVICE int rank_count(const ExchangeArgs& ex) {
 // f(i) for each i in [first, ranks); constants where the count is one, so that arrays indexed by them
 // stay in registers.
 template <int kRanks, class F>
-FCCL_DEVICE void each_rank(const ExchangeArgs& ex, int first, F&& f) {
+FCCL_DEVICE void each_rank(int ranks, int first, F&& f) {
   if constexpr (kRanks > 0) {
     each_constant<0, kRanks>([&](int i) {
       if (i >= first) f(i);
     });
   } else {
-    for (int i = first; i < ex.ranks; ++i) f(i);
+    for (int i = first; i < ranks; ++i) f(i);
   }
+}
+template <int kRanks, class F>
+FCCL_DEVICE void each_rank(const ExchangeArgs& ex, int first, F&& f) {
+  each_rank<kRanks>(ex.ranks, first, f);
 }
 
 FCCL_DEVICE Control& control_of(const ExchangeArgs& ex, int i) {
@@ -124,8 +128,9 @@ FCCL_DEVICE bool must_stop(Block& blk, const ExchangeArgs& ex, const ControlLine
     blk.set_failed(Block::kNothing);
     return true;
   }
-  const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
+  // The host's word first: a rank that left had stored its header before it said good-bye.
   uint32_t word = host_word(ex.host_abort);
+  const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
   // Who left in order owes nothing of the exchanges that it entered.
   if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == line.epoch)) word = 0;
   if (word == 0) {
@@ -216,8 +221,29 @@ class Exchange {
   Advanced advanced_;
 };
 
-// Where one hop of a launch lives: the slot of this rank in a peer's window, and those of all senders
-// in the own window. `unit` bytes per pack: 16, or 32 for LL.
+// How a step stores what it sends: to one peer (an index into window[]), or to all from `first` on.
+template <class Protocol>
+struct SendTo {
+  const Protocol& protocol;
+  int i;
+  FCCL_DEVICE void put(int64_t index, Pack p) const { protocol.push(i, index, p); }
+};
+template <class Protocol, int kRanks>
+struct SendAll {
+  const Protocol& protocol;
+  const ExchangeArgs& ex;
+  int first;
+  FCCL_DEVICE void put(int64_t index, Pack p) const {
+    each_rank<kRanks>(ex, first, [&](int i) { protocol.push(i, index, p); });
+  }
+};
+
+// What a hop carries: a part for each receiver, or the same for all.
+enum class Hop { Scatter, Gather };
+
+// Where one hop of a launch lives when senders push: the slot of this rank in a peer's window, and those
+// of all senders in the own window. When readers pull (staging of CPU ranks): what this rank offers in
+// its own window, and what the others offer in theirs.
 class Slots {
  public:
   FCCL_DEVICE Slots(const ExchangeArgs& ex, uint64_t generation, int hop)
@@ -227,6 +253,13 @@ class Slots {
   }
   FCCL_DEVICE char* incoming(int q) const {
     return ex_.window[0] + base_ + static_cast<uint64_t>(q) * ex_.from_stride;
+  }
+  // `receiver`: whose part it is, 0 where all get the same.
+  FCCL_DEVICE char* offered(int receiver) const {
+    return ex_.window[0] + base_ + static_cast<uint64_t>(receiver) * ex_.from_stride;
+  }
+  FCCL_DEVICE const char* offered_by(int q, int receiver) const {
+    return ex_.window[window_of(ex_, q)] + base_ + static_cast<uint64_t>(receiver) * ex_.from_stride;
   }
 
  private:

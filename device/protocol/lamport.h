@@ -17,20 +17,26 @@ template <int kRanks>
 class Lamport {
  public:
   static constexpr ProtocolKind kind = ProtocolKind::Lamport;
+  static constexpr bool kWaitsForPacks = true;
 
-  FCCL_DEVICE Lamport(const Exchange<kRanks>& exchange, int hop)
+  FCCL_DEVICE Lamport(const Exchange<kRanks>& exchange, int hop, Hop)
       : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop), hop_(hop) {}
 
   // Pack `index` of this rank's slot at peer i (an index into window[]).
   FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
     store_peer(slots_.outgoing(i) + index * kPackBytes, without_sentinel(p));
   }
+  FCCL_DEVICE SendTo<Lamport> sender(int i) const { return {*this, i}; }
+  FCCL_DEVICE SendAll<Lamport, kRanks> sender_to_all(int first) const { return {*this, exchange_.args(), first}; }
   FCCL_DEVICE void publish(Block&, int) const {
     Block::ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
   }
   FCCL_DEVICE void publish_to(Block&, int i, int) const { Block::ring_peer(exchange_.args(), i); }
   FCCL_DEVICE bool acquire(Block&, int, int) const { return true; }
   FCCL_DEVICE bool acquire_from(Block&, int, int, int) const { return true; }
+
+  // What a step reads, by value where that keeps it in registers.
+  FCCL_DEVICE const Lamport& reader() const { return *this; }
 
   // Waits for pack `index` of every other rank; the own one is `mine`.
   template <class Got>

@@ -14,9 +14,10 @@ template <int kRanks>
 class LL {
  public:
   static constexpr ProtocolKind kind = ProtocolKind::LL;
+  static constexpr bool kWaitsForPacks = true;
   static constexpr int kLineBytes = 16;
 
-  FCCL_DEVICE LL(const Exchange<kRanks>& exchange, int hop)
+  FCCL_DEVICE LL(const Exchange<kRanks>& exchange, int hop, Hop)
       : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop), hop_(hop),
         tag_(static_cast<uint32_t>(exchange.epoch()) == 0 ? 0x80000000u
                                                           : static_cast<uint32_t>(exchange.epoch())) {}
@@ -30,12 +31,16 @@ class LL {
     store_peer(to, pack_of_words(first));
     store_peer(to + kLineBytes, pack_of_words(second));
   }
+  FCCL_DEVICE SendTo<LL> sender(int i) const { return {*this, i}; }
+  FCCL_DEVICE SendAll<LL, kRanks> sender_to_all(int first) const { return {*this, exchange_.args(), first}; }
   FCCL_DEVICE void publish(Block&, int) const {
     Block::ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
   }
   FCCL_DEVICE void publish_to(Block&, int i, int) const { Block::ring_peer(exchange_.args(), i); }
   FCCL_DEVICE bool acquire(Block&, int, int) const { return true; }
   FCCL_DEVICE bool acquire_from(Block&, int, int, int) const { return true; }
+
+  FCCL_DEVICE const LL& reader() const { return *this; }
 
   template <class Got>
   FCCL_DEVICE bool receive_all(Block& blk, int64_t index, int row, Pack mine, Got& got) const {

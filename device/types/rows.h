@@ -1,29 +1,59 @@
-// Rows: a view of a [rows, hidden] tensor of the caller, one pack at a time.
+// Rows: a view of a [rows, hidden] tensor of the caller. A Row is small and held by value, so that a
+// step over its packs keeps it in registers.
 #pragma once
 #include "device/dialect/dialect.h"
 
 namespace fccl::FCCL_TARGET {
 
+// Where a row begins. On the CPU a pointer, which a step keeps in a register (a store to memory could
+// change what an object elsewhere holds); on a GPU it is computed where it is used, from arguments that
+// cost no register.
+#if FCCL_ROW_POINTERS
+class RowPlace {
+ public:
+  FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row) : ptr_(tensor.ptr + row * tensor.stride) {}
+  FCCL_DEVICE char* ptr() const { return ptr_; }
+
+ private:
+  char* ptr_;
+};
+#else
+class RowPlace {
+ public:
+  FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row) : tensor_(tensor), row_(row) {}
+  FCCL_DEVICE char* ptr() const { return tensor_.ptr + row_ * tensor_.stride; }
+
+ private:
+  const Tensor& tensor_;
+  int64_t row_;
+};
+#endif
+
+template <class T, bool kWhole>
+class Row {
+ public:
+  FCCL_DEVICE Row(const Tensor& tensor, int64_t row, int elements) : place_(tensor, row), elements_(elements) {}
+  FCCL_DEVICE Pack load(int pack) const { return load_user<T, kWhole>(place_.ptr(), pack, elements_); }
+  FCCL_DEVICE void store(int pack, Pack p) const { store_user<T, kWhole>(place_.ptr(), pack, elements_, p); }
+
+ private:
+  RowPlace place_;
+  int elements_;
+};
+
 template <class T, bool kWhole>
 class Rows {
  public:
   FCCL_DEVICE Rows(const Tensor& tensor, int hidden, int64_t last_row, int last_hidden)
-      : ptr_(tensor.ptr), stride_(tensor.stride), hidden_(hidden), last_row_(last_row),
-        last_hidden_(last_hidden) {}
-  FCCL_DEVICE bool present() const { return ptr_ != nullptr; }
-  FCCL_DEVICE char* base() const { return ptr_; }
-  FCCL_DEVICE Pack load(int64_t row, int pack) const {
-    return load_user<T, kWhole>(ptr_ + row * stride_, pack, elements(row));
-  }
-  FCCL_DEVICE void store(int64_t row, int pack, Pack p) const {
-    store_user<T, kWhole>(ptr_ + row * stride_, pack, elements(row), p);
-  }
+      : tensor_(tensor), hidden_(hidden), last_row_(last_row), last_hidden_(last_hidden) {}
+  FCCL_DEVICE Row<T, kWhole> row(int64_t row) const { return {tensor_, row, elements(row)}; }
+  FCCL_DEVICE Pack load(int64_t row, int pack) const { return this->row(row).load(pack); }
+  FCCL_DEVICE void store(int64_t row, int pack, Pack p) const { this->row(row).store(pack, p); }
 
  private:
   FCCL_DEVICE int elements(int64_t row) const { return kWhole || row != last_row_ ? hidden_ : last_hidden_; }
 
-  char* ptr_;
-  int64_t stride_;
+  Tensor tensor_;
   int hidden_;
   int64_t last_row_;
   int last_hidden_;
