@@ -1,0 +1,32 @@
+# Engines to compare with (--vs gloo, --vs mpi), each in a module beside fccl_perf, built where its
+# development files are found.
+option(FCCL_PERF_PEERS "Build the gloo and MPI peers of fccl_perf where they are installed" ON)
+if(NOT FCCL_PERF_PEERS OR FCCL_SAN)
+  return()
+endif()
+
+function(fccl_perf_peer name source)
+  add_library(fccl_perf_${name} MODULE ${source})
+  target_include_directories(fccl_perf_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tools)
+  target_link_libraries(fccl_perf_${name} PRIVATE fccl_flags)
+  set_target_properties(fccl_perf_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+endfunction()
+
+find_path(gloo_include gloo/allreduce.h)
+find_library(gloo_library gloo)
+if(gloo_include AND gloo_library)
+  fccl_perf_peer(gloo tools/fccl_perf/peers/gloo.cc)
+  target_include_directories(fccl_perf_gloo SYSTEM PRIVATE ${gloo_include})
+  target_link_libraries(fccl_perf_gloo PRIVATE ${gloo_library} Threads::Threads)
+  list(APPEND FCCL_TOOL_TARGETS fccl_perf_gloo)
+endif()
+mark_as_advanced(gloo_include gloo_library)
+
+pkg_check_modules(OMPI QUIET ompi-c)
+if(OMPI_FOUND)
+  fccl_perf_peer(mpi tools/fccl_perf/peers/mpi.c)
+  target_include_directories(fccl_perf_mpi SYSTEM PRIVATE ${OMPI_INCLUDE_DIRS})
+  target_link_directories(fccl_perf_mpi PRIVATE ${OMPI_LIBRARY_DIRS})
+  target_link_libraries(fccl_perf_mpi PRIVATE ${OMPI_LIBRARIES})
+  list(APPEND FCCL_TOOL_TARGETS fccl_perf_mpi)
+endif()
