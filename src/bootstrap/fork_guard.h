@@ -38,10 +38,11 @@ class GuardedFd {
 // The process in which this was made is still the caller's.
 class ProcessMark {
  public:
+  ProcessMark() : pid_(getpid()) {}
   bool is_here() const { return pid_ == getpid(); }
 
  private:
-  pid_t pid_ = getpid();
+  const pid_t pid_;
 };
 
 }  // namespace fccl

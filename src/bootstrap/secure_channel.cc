@@ -220,6 +220,7 @@ Status SecureChannel::take_frame(bool& taken) {
 
 Status SecureChannel::receive(const uint8_t* data, size_t bytes) {
   if (failed_) return refuse("the channel has failed before");
+  if (bytes == 0) return {};
   input_.insert(input_.end(), data, data + bytes);
   Status status;
   bool more = true;
