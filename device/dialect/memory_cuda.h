@@ -210,4 +210,8 @@ FCCL_DEVICE void start_later_kernels() {
 #endif
 }
 
+// Nothing to do ahead here: see the CPU's.
+FCCL_DEVICE void fetch_to_read(const char*) {}
+FCCL_DEVICE void fetch_to_write(char*) {}
+
 }  // namespace fccl::FCCL_TARGET

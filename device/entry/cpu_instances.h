@@ -58,9 +58,12 @@ CpuKernel find_norm(const KernelId& id) {
                : cpu_kernel<TwoshotCols<Lamport, kRanks, Epilogue>::run>;
 }
 
-// Two ranks have instances of their own; any other count runs the general one.
+// One and two ranks have instances of their own; any other count runs the general one.
 template <class T>
 CpuKernel find_norm_of_type(const KernelId& id, int ranks) {
+  if (ranks == 1 && id.algo == AlgoKind::Oneshot && id.protocol == ProtocolKind::Flags)
+    return id.plain ? cpu_kernel<Oneshot<Flags, 1, FusedNorm<T, true>>::run>
+                    : cpu_kernel<Oneshot<Flags, 1, FusedNorm<T, false>>::run>;
   if (ranks == 2) return id.plain ? find_norm<T, 2, true>(id) : find_norm<T, 2, false>(id);
   return id.plain ? find_norm<T, 0, true>(id) : find_norm<T, 0, false>(id);
 }

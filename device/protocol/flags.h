@@ -17,9 +17,15 @@ namespace fccl::FCCL_TARGET {
 
 constexpr bool kPullStaging = FCCL_PULL_STAGING != 0;
 
+// On the CPU the lines of staging are in a peer's cache when they are written again, and in the writer's
+// when they are read: both sides ask for them ahead.
 struct StagedWriter {
   char* to;
-  FCCL_DEVICE void put(int64_t index, Pack p) const { store_staged(to + index * kPackBytes, p); }
+  FCCL_DEVICE void put(int64_t index, Pack p) const {
+    char* at = to + index * kPackBytes;
+    if constexpr (kPullStaging) fetch_to_write(at);
+    store_staged(at, p);
+  }
 };
 
 // What a step reads from staging after the arrivals: plain loads, nothing to wait for.
@@ -43,20 +49,25 @@ class StagedReader {
   FCCL_DEVICE void each_in_order(int64_t index, Pack mine, F&& f) const {
     if constexpr (kRanks == 2) {  // the order of two changes no bit
       f(0, mine);
-      f(1, load_staged(from(1 - rank_) + index * kPackBytes));
+      f(1, load(1 - rank_, index));
     } else {
       each_rank<kRanks>(ranks_, 0,
-                        [&](int q) { f(q, q == rank_ ? mine : load_staged(from(q) + index * kPackBytes)); });
+                        [&](int q) { f(q, q == rank_ ? mine : load(q, index)); });
     }
   }
   FCCL_DEVICE void release_all(int64_t) const {}
   FCCL_DEVICE bool receive(Block&, int q, int64_t index, int, Pack& got) const {
-    got = load_staged(from(q) + index * kPackBytes);
+    got = load(q, index);
     return true;
   }
   FCCL_DEVICE void release(int, int64_t) const {}
 
  private:
+  FCCL_DEVICE Pack load(int q, int64_t index) const {
+    const char* at = from(q) + index * kPackBytes;
+    if constexpr (kPullStaging) fetch_to_read(at);
+    return load_staged(at);
+  }
   FCCL_DEVICE const char* from(int q) const {
     if constexpr (kPullStaging) {
       return from_[q];

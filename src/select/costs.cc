@@ -7,17 +7,25 @@ namespace {
 
 constexpr double kMiB = 1048576.0;
 
-// CPU ranks: measured with fccl_perf --tune on 2 cores of a server (bf16, hidden 4096, warm caches).
-std::vector<CostRow> cpu_costs() {
-  return {
-      {AlgoKind::Oneshot, ProtocolKind::Lamport, 0, 2.0, 95, 95},
-      {AlgoKind::Oneshot, ProtocolKind::Flags, 0, 2.4, 90, 92},
-      {AlgoKind::Oneshot, ProtocolKind::LL, 0, 3.0, 300, 100},
-      {AlgoKind::TwoshotRows, ProtocolKind::Flags, 0, 4.5, 85, 85},
-      {AlgoKind::TwoshotRows, ProtocolKind::Lamport, 0, 4.5, 110, 100},
-      {AlgoKind::TwoshotCols, ProtocolKind::Flags, 0, 4.8, 85, 90},
-      {AlgoKind::TwoshotCols, ProtocolKind::Lamport, 0, 4.8, 110, 100},
+// CPU ranks: measured on 2 cores of a server, 2 ranks, bf16, hidden 4096, 1 to 128 tokens, warm caches.
+// Flags win at every size: a mailbox line changes its owner three times (push, read, re-arm), a staged
+// line twice. Over two sockets a line costs about twice as much to move.
+std::vector<CostRow> cpu_costs(bool numa) {
+  std::vector<CostRow> rows = {
+      {AlgoKind::Oneshot, ProtocolKind::Flags, 0, 1.2, 80, 180},
+      {AlgoKind::TwoshotCols, ProtocolKind::Flags, 0, 2.5, 80, 160},
+      {AlgoKind::TwoshotRows, ProtocolKind::Flags, 0, 5.0, 80, 116},
+      {AlgoKind::Oneshot, ProtocolKind::Lamport, 0, 2.5, 300, 220},
+      {AlgoKind::Oneshot, ProtocolKind::LL, 0, 4.0, 500, 300},
+      {AlgoKind::TwoshotCols, ProtocolKind::Lamport, 0, 5.0, 300, 200},
+      {AlgoKind::TwoshotRows, ProtocolKind::Lamport, 0, 7.0, 300, 180},
   };
+  for (CostRow& row : rows) {
+    if (!numa) continue;
+    row.fixed_us *= row.algo == AlgoKind::Oneshot ? 1.5 : 2.0;
+    row.us_per_mib_pushed *= 2.0;
+  }
+  return rows;
 }
 
 // Hopper over NVLink: 360 GB/s pushed (2.9 us per MiB); a second hop costs about 2 us, arrival by flags
@@ -47,7 +55,7 @@ std::vector<CostRow> pci_costs() {
 }  // namespace
 
 std::vector<CostRow> builtin_costs(BackendKind backend, const CommFacts& facts) {
-  if (backend == BackendKind::Cpu) return cpu_costs();
+  if (backend == BackendKind::Cpu) return cpu_costs(facts.farthest == PairClass::NumaHop);
   return facts.full_mesh ? nvlink_costs() : pci_costs();
 }
 

@@ -149,8 +149,9 @@ Plan make_plan(const Request& r, const Situation& s) {
     return nothing;
   }
   if (s.facts.ranks == 1) {
+    // Flags: with nobody to wait for, the one protocol that has nothing to poll.
     Plan plan = plan_with(Request{r.op, r.type, r.rows, r.hidden, false, r.wants_sum}, s, AlgoKind::Oneshot,
-                          ProtocolKind::Lamport);
+                          ProtocolKind::Flags);
     plan.reason = "one rank: no exchange";
     plan.wire_bytes = 0;
     return plan;
