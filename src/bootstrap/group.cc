@@ -67,8 +67,14 @@ Status Group::allgather(const Status& mine, const void* blob, size_t bytes,
                    kMaxBlobBytes);
   if (status.ok() && fault(impl_->config.test_fault, "bootstrap.exchange", rank()))
     status = error(Code::SystemError, "allgather '%s' (fault hook)", phase);
+  OwnPart own;
+  own.operation = Operation::Allgather;
+  own.phase = phase;
+  own.status = status;
+  own.blob = blob;
+  own.bytes = bytes;
   std::vector<ExchangePart> parts;
-  FCCL_TRY(impl_->exchange(Operation::Allgather, status, blob, bytes, -1, parts, limit, phase));
+  FCCL_TRY(impl_->exchange(own, parts, limit));
   FCCL_TRY(impl_->verdict(parts));
   all.clear();
   for (ExchangePart& part : parts) all.push_back(std::move(part.payload));
@@ -77,15 +83,22 @@ Status Group::allgather(const Status& mine, const void* blob, size_t bytes,
 
 Status Group::barrier(const Limit& limit, const char* phase) {
   if (!owned_by_this_process()) return child_error();
+  OwnPart own;
+  own.operation = Operation::Barrier;
+  own.phase = phase;
   std::vector<ExchangePart> parts;
-  FCCL_TRY(impl_->exchange(Operation::Barrier, {}, nullptr, 0, -1, parts, limit, phase));
+  FCCL_TRY(impl_->exchange(own, parts, limit));
   return impl_->verdict(parts);
 }
 
 Status Group::vote(const Status& mine, const Limit& limit, const char* phase) {
   if (!owned_by_this_process()) return child_error();
+  OwnPart own;
+  own.operation = Operation::Vote;
+  own.phase = phase;
+  own.status = mine;
   std::vector<ExchangePart> parts;
-  const Status status = impl_->exchange(Operation::Vote, mine, nullptr, 0, -1, parts, limit, phase);
+  const Status status = impl_->exchange(own, parts, limit);
   // The vote itself did not come about; a reason of one's own tells more than a deadline.
   if (status.code() == Code::Timeout && !mine.ok())
     return Status(mine.code(),
@@ -100,10 +113,14 @@ Result<std::vector<UniqueFd>> Group::exchange_fds(int mine, const Limit& limit, 
   Status status;
   if (fault(impl_->config.test_fault, "bootstrap.fds", rank()))
     status = error(Code::SystemError, "exchange of descriptors '%s' (fault hook)", phase);
+  OwnPart own;
+  own.operation = Operation::Descriptors;
+  own.phase = phase;
+  own.status = status;
+  own.fd = mine;
   std::vector<ExchangePart> parts;
-  const Status own =
-      impl_->exchange(Operation::Descriptors, status, nullptr, 0, mine, parts, limit, phase);
-  if (status.ok()) status = own;
+  const Status exchanged = impl_->exchange(own, parts, limit);
+  if (status.ok()) status = exchanged;
   if (status.code() == Code::Busy) return status;
   std::vector<UniqueFd> fds;
   for (size_t peer = 0; peer < parts.size(); peer++) {

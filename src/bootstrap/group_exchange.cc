@@ -97,35 +97,35 @@ void Group::Impl::send_parts(Frame& frame, int fd) {
   }
 }
 
-Status Group::Impl::exchange(Operation operation, const Status& mine, const void* blob,
-                             size_t bytes, int fd, std::vector<ExchangePart>& parts,
-                             const Limit& limit, const char* phase) {
+Status Group::Impl::exchange(const OwnPart& own, std::vector<ExchangePart>& parts,
+                             const Limit& limit) {
   const BusyMark busy(in_exchange);
   if (!busy.taken())
     return error(Code::Busy, "another thread is in an exchange of this communicator");
   Frame frame;
   frame.kind = FrameKind::Exchange;
-  frame.operation = operation;
-  frame.status = mine;
-  frame.phase = std::string(phase).substr(0, kMaxPhaseBytes);
-  if (mine.ok() && bytes > 0) {
-    const uint8_t* first = static_cast<const uint8_t*>(blob);
-    frame.payload.assign(first, first + bytes);
+  frame.operation = own.operation;
+  frame.status = own.status;
+  frame.phase = std::string(own.phase).substr(0, kMaxPhaseBytes);
+  if (own.status.ok() && own.bytes > 0) {
+    const uint8_t* first = static_cast<const uint8_t*>(own.blob);
+    frame.payload.assign(first, first + own.bytes);
   }
   std::unique_lock<std::mutex> lock(mutex);
   if (leaving) return error(Code::InvalidUsage, "an exchange after this rank has left");
   const uint32_t number = next_exchange++;
   frame.number = number;
-  send_parts(frame, mine.ok() ? fd : -1);
+  send_parts(frame, own.status.ok() ? own.fd : -1);
   parts.clear();
   parts.resize(peers.size());
-  ExchangePart& own = parts[static_cast<size_t>(rank)];
-  own.number = number;
-  own.operation = operation;
-  own.phase = frame.phase;
-  own.status = mine;
-  own.payload = std::move(frame.payload);
-  const std::string what = std::string(operation_name(operation)) + " '" + frame.phase + "' with ";
+  ExchangePart& mine = parts[static_cast<size_t>(rank)];
+  mine.number = number;
+  mine.operation = own.operation;
+  mine.phase = frame.phase;
+  mine.status = own.status;
+  mine.payload = std::move(frame.payload);
+  const std::string what =
+      std::string(operation_name(own.operation)) + " '" + frame.phase + "' with ";
   for (int peer = 0; peer < ranks(); peer++) {
     if (peer == rank) continue;
     while (!has_part(peer, number)) {

@@ -31,6 +31,16 @@ struct ExchangePart {
   UniqueFd fd;  // invalid although has_fd: this process had no descriptor left for it
 };
 
+// What this rank hands to an exchange.
+struct OwnPart {
+  Operation operation = Operation::Barrier;
+  const char* phase = "";
+  Status status;
+  const void* blob = nullptr;
+  size_t bytes = 0;
+  int fd = -1;
+};
+
 struct GroupPeer {
   struct Waiting {
     Frame frame;
@@ -70,8 +80,7 @@ struct Group::Impl {
 
   // Waits for every rank's part. The returned error is this rank's own (a deadline, a dead peer);
   // what the parts say is for verdict().
-  Status exchange(Operation operation, const Status& mine, const void* blob, size_t bytes, int fd,
-                  std::vector<ExchangePart>& parts, const Limit& limit, const char* phase);
+  Status exchange(const OwnPart& own, std::vector<ExchangePart>& parts, const Limit& limit);
   // The one answer of all ranks: the parts' lowest failure, or a mismatch of what they exchange.
   Status verdict(const std::vector<ExchangePart>& parts) const;
 

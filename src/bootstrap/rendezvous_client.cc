@@ -98,7 +98,7 @@ Status RendezvousClient::wait_for(RendezvousKind kind, const Limit& limit) {
     if (kind == RendezvousKind::Table && have_table_) return {};
     if (stream_.ended()) return closed();
     if (limit.aborted()) {
-      const Status status = error(Code::Aborted, "aborted during init");
+      Status status = error(Code::Aborted, "aborted during init");
       RendezvousMessage report;
       report.kind = RendezvousKind::Report;
       report.status = status;
