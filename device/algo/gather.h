@@ -89,11 +89,12 @@ class Gather {
                                    const Rows<T, false>* own) {
     const auto input = Rows<T, false>(a.input, a.hidden, a.total_rows - 1, a.last_hidden).row(row);
     const auto copy = own->row(row);
+    const bool alone = rank_count<kRanks>(a.ex) == 1;
     const auto out = hop.sender_to_all(1);
     const int64_t at = static_cast<int64_t>(row) * a.packs;
     blk.each_pack(0, a.packs, [&](Slot, int p) {
       const Pack x = canonical<T>(input.load(p));
-      out.put(at + p, x);
+      if (!alone) out.put(at + p, x);
       copy.store(p, x);
     });
   }
