@@ -14,13 +14,12 @@ constexpr int kHopelessRounds = 10;
 
 class MeshBuilder {
  public:
-  MeshBuilder(const MeshArgs& args, std::vector<Listener> listeners)
-      : args_(args), acceptor_(args.secret, hello(-1)), streams_(args.cards.size()) {
-    for (Listener& listener : listeners) acceptor_.add(std::move(listener));
+  explicit MeshBuilder(const MeshArgs& args) : args_(args), streams_(args.cards.size()) {
     connectors_.resize(args.cards.size());
     for (int peer = 0; peer < args.rank; peer++) connect_to(peer);
   }
 
+  Status listen(std::vector<Listener> listeners);
   Result<MeshStreams> build(const Limit& limit, MeshWatch* watch);
 
  private:
@@ -38,7 +37,7 @@ class MeshBuilder {
   std::string missing();
 
   const MeshArgs& args_;
-  Acceptor acceptor_;
+  std::optional<Acceptor> acceptor_;
   std::vector<std::optional<Connector>> connectors_;
   MeshStreams streams_;
 };
@@ -51,6 +50,12 @@ Hello MeshBuilder::hello(int target) const {
   mine.ranks = ranks();
   mine.target = target;
   return mine;
+}
+
+Status MeshBuilder::listen(std::vector<Listener> listeners) {
+  FCCL_TRY_ASSIGN(acceptor, Acceptor::create(args_.secret, hello(-1), std::move(listeners)));
+  acceptor_ = std::move(acceptor);
+  return {};
 }
 
 void MeshBuilder::connect_to(int peer) {
@@ -108,23 +113,22 @@ Status MeshBuilder::check_hopeless() {
 Status MeshBuilder::round(const Limit& limit, MeshWatch* watch) {
   std::vector<pollfd> polled;
   polled.push_back({watch != nullptr ? watch->fd() : -1, POLLIN, 0});
-  int sleep = acceptor_.sleep_ms(kSliceMs);
+  polled.push_back({acceptor_->fd(), POLLIN, 0});
+  int sleep = acceptor_->sleep_ms(kSliceMs);
   for (std::optional<Connector>& connector : connectors_) {
     if (!connector) continue;
     connector->add_polled(polled);
     sleep = connector->sleep_ms(sleep);
   }
-  const size_t first_stranger = polled.size();
-  acceptor_.add_polled(polled);
   if (!poll_within(polled, limit, sleep)) return errno_error("poll");
-  size_t entry = 1;
+  size_t entry = 2;
   for (int peer = 0; peer < args_.rank; peer++) {
     if (!connector(peer)) continue;
     connector(peer)->step(polled[entry++]);
     if (connector(peer)->connected()) take_connected(peer);
   }
   std::vector<Accepted> accepted;
-  acceptor_.step(polled, first_stranger, accepted);
+  acceptor_->step(accepted);
   for (Accepted& one : accepted) take_accepted(std::move(one));
   if (watch != nullptr) FCCL_TRY(watch->check());
   return check_hopeless();
@@ -150,7 +154,8 @@ Result<MeshStreams> MeshBuilder::build(const Limit& limit, MeshWatch* watch) {
 
 Result<MeshStreams> build_mesh(const MeshArgs& args, std::vector<Listener> listeners,
                                const Limit& limit, MeshWatch* watch) {
-  MeshBuilder builder(args, std::move(listeners));
+  MeshBuilder builder(args);
+  FCCL_TRY(builder.listen(std::move(listeners)));
   return builder.build(limit, watch);
 }
 

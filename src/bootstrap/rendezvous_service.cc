@@ -47,8 +47,8 @@ Result<std::shared_ptr<RendezvousService>> RendezvousService::start(const Secret
                                                                     std::vector<Listener> listeners,
                                                                     int64_t idle_ms) {
   FCCL_TRY(start_cryptography());
-  std::shared_ptr<RendezvousService> service(
-      new RendezvousService(secret, std::move(listeners), idle_ms));
+  FCCL_TRY_ASSIGN(acceptor, Acceptor::create(secret, Hello{}, std::move(listeners)));
+  std::shared_ptr<RendezvousService> service(new RendezvousService(std::move(acceptor), idle_ms));
   if (!service->wake_.valid()) return errno_error("eventfd");
   // The thread owns the service; whoever else holds it can only ask it to stop.
   FCCL_TRY_ASSIGN(thread, start_thread("fccl-rendezvous", [service] { service->run(); }));
@@ -56,14 +56,10 @@ Result<std::shared_ptr<RendezvousService>> RendezvousService::start(const Secret
   return service;
 }
 
-RendezvousService::RendezvousService(const Secret& secret, std::vector<Listener> listeners,
-                                     int64_t idle_ms)
-    : secret_(secret),
-      acceptor_(secret, Hello{}),
+RendezvousService::RendezvousService(Acceptor acceptor, int64_t idle_ms)
+    : acceptor_(std::move(acceptor)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      idle_(Deadline::after_ms(idle_ms)) {
-  for (Listener& listener : listeners) acceptor_.add(std::move(listener));
-}
+      idle_(Deadline::after_ms(idle_ms)) {}
 
 void RendezvousService::request_stop() {
   stop_.store(true, std::memory_order_release);
@@ -73,8 +69,7 @@ void RendezvousService::request_stop() {
 
 void RendezvousService::run() {
   loop();
-  secret_.wipe();
-  acceptor_ = Acceptor(Secret{}, Hello{});
+  acceptor_.reset();
   clients_.clear();
   ended_.store(true, std::memory_order_release);
 }
@@ -85,17 +80,16 @@ void RendezvousService::loop() {
   while (phase_ != Phase::Done && !stop_.load(std::memory_order_acquire)) {
     polled.clear();
     polled.push_back({wake_.get(), POLLIN, 0});
+    polled.push_back({acceptor_->fd(), POLLIN, 0});
     for (const Client& client : clients_)
       polled.push_back({client.stream.fd(), client.stream.poll_events(), 0});
-    const size_t first_stranger = polled.size();
-    acceptor_.add_polled(polled);
     if (!poll_within(polled, Limit{Deadline::after_ms(sleep_ms()), nullptr}, kLongestSleepMs)) {
       fail(errno_error("poll in the rendezvous"));
       return;
     }
-    size_t entry = 1;
+    size_t entry = 2;
     for (Client& client : clients_) serve(client, polled[entry++].revents);
-    acceptor_.step(polled, first_stranger, accepted);
+    acceptor_->step(accepted);
     for (Accepted& one : accepted) take(std::move(one));
     accepted.clear();
     std::erase_if(clients_, [](const Client& client) { return client.stream.ended(); });
@@ -104,7 +98,7 @@ void RendezvousService::loop() {
 }
 
 int RendezvousService::sleep_ms() const {
-  int64_t sleep = acceptor_.sleep_ms(kLongestSleepMs);
+  int64_t sleep = acceptor_->sleep_ms(kLongestSleepMs);
   const auto consider = [&](const Deadline& deadline) {
     sleep = std::clamp<int64_t>(deadline.remaining_ms(), 0, sleep);
   };
@@ -275,7 +269,7 @@ void RendezvousService::check_deadlines() {
 }
 
 void RendezvousService::send_table() {
-  acceptor_.close_listeners();
+  acceptor_->close_listeners();
   RendezvousMessage table;
   table.kind = RendezvousKind::Table;
   const Status status = random_bytes(table.secret.bytes.data(), kSecretBytes);

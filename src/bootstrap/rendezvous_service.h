@@ -45,7 +45,7 @@ class RendezvousService {
   };
   enum class Phase { Collecting, Meshing, Failed, Done };
 
-  RendezvousService(const Secret& secret, std::vector<Listener> listeners, int64_t idle_ms);
+  RendezvousService(Acceptor acceptor, int64_t idle_ms);
   void run();
   void loop();
   int sleep_ms() const;
@@ -62,8 +62,7 @@ class RendezvousService {
   void answer(Client& client);
   std::vector<int> missing_ranks() const;
 
-  Secret secret_;
-  Acceptor acceptor_;
+  std::optional<Acceptor> acceptor_;
   UniqueFd wake_;
   Phase phase_ = Phase::Collecting;
   std::list<Client> clients_;

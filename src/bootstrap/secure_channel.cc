@@ -82,15 +82,15 @@ void SecureChannel::wipe() {
 
 Status SecureChannel::start() {
   FCCL_TRY(start_cryptography());
-  FCCL_TRY(random_bytes(my_hello_.data() + kNonceOffset, kNonceBytes));
   if (side_ == Side::Client) {
-    build_hello();
+    FCCL_TRY(build_hello());
     output_.assign(my_hello_.begin(), my_hello_.end());
   }
   return {};
 }
 
-void SecureChannel::build_hello() {
+Status SecureChannel::build_hello() {
+  FCCL_TRY(random_bytes(my_hello_.data() + kNonceOffset, kNonceBytes));
   ByteWriter writer;
   writer.raw(kMagic, kMagicBytes);
   writer.u16(mine_.wire_version);
@@ -112,6 +112,7 @@ void SecureChannel::build_hello() {
                {{peer_hello_.data(), kHelloBytes}, mine},
                mac,
                kMacBytes);
+  return {};
 }
 
 Status SecureChannel::check_hello(const uint8_t* bytes) {
@@ -157,7 +158,7 @@ Status SecureChannel::take_hello() {
   std::memcpy(peer_hello_.data(), bytes, kHelloBytes);
   consumed_ += kHelloBytes;
   if (side_ == Side::Server) {
-    build_hello();
+    FCCL_TRY(build_hello());
     output_.insert(output_.end(), my_hello_.begin(), my_hello_.end());
   }
   return make_keys();

@@ -83,7 +83,7 @@ class SecureChannel {
   Status make_keys();
   Status take_stream_header();
   Status take_frame(bool& taken);
-  void build_hello();
+  Status build_hello();
   void wipe();
 
   Side side_ = Side::Client;
