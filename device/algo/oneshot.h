@@ -12,11 +12,13 @@ template <template <int> class Protocol, int kRanks, class Epilogue>
 class Oneshot {
  public:
   using T = typename Epilogue::Type;
+  // Where every pack is waited for by itself. An arrival stands for a tile, and pads are few.
+  static constexpr bool kTilesAreRows = Block::kOneRowTiles && Protocol<kRanks>::kind != ProtocolKind::Flags;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
     Exchange<kRanks> exchange(a.ex);
     Oneshot kernel(blk, a, exchange);
-    if constexpr (Block::kOneRowTiles) {
+    if constexpr (kTilesAreRows) {
       kernel.run_rows();
     } else {
       kernel.run_tiles();

@@ -77,4 +77,11 @@ struct KernelId {
   bool plain = false;  // aligned, whole packs, weight of the tensor's type, nothing optional but residual
 };
 
+// Has every tile of this launch a signal pad? One beyond them would be another sender's.
+constexpr bool tiles_have_pads(const KernelId& id, const KernelArgs& a) {
+  const int64_t rows = a.chunk_rows > 0 ? a.chunk_rows : a.rows;
+  return id.protocol != ProtocolKind::Flags ||
+         (a.ex.tile_rows > 0 && rows <= int64_t{a.ex.tile_rows} * kMaxTiles);
+}
+
 }  // namespace fccl
