@@ -1,6 +1,6 @@
-// Latency of the fused kernel at two ranks on two GPUs: many calls captured into one graph on each of
-// two streams, replayed 20 times; a figure is the minimum over replays of the maximum over ranks, in us
-// per call. Every launch shape that could be best is tried.
+// Latency of the fused kernel at two ranks on two GPUs: many calls captured into one graph on each
+// of two streams, replayed 20 times; a figure is the minimum over replays of the maximum over
+// ranks, in us per call. Every launch shape that could be best is tried.
 #include <algorithm>
 #include <barrier>
 #include <cmath>
@@ -16,15 +16,16 @@ namespace fccl::test {
 namespace {
 
 struct Variant {
-  int packs = 1;        // per thread
+  int packs = 1;  // per thread
   int blocks_per_sm = 1;
   bool dependent = true;
   bool early = false;
   ProtocolKind protocol = ProtocolKind::Lamport;
   std::string name() const {
     static const char* const protocols[] = {"lamport", "flags", "ll"};
-    return std::string(protocols[static_cast<int>(protocol)]) + " k" + std::to_string(packs) + " b" +
-           std::to_string(blocks_per_sm) + (dependent ? " pdl" : "") + (early ? " early" : "");
+    return std::string(protocols[static_cast<int>(protocol)]) + " k" + std::to_string(packs) +
+           " b" + std::to_string(blocks_per_sm) + (dependent ? " pdl" : "") +
+           (early ? " early" : "");
   }
 };
 
@@ -34,12 +35,14 @@ struct Figure {
 
 // The buffers of one rank, big enough for every shape.
 struct Buffers {
-  char *input = nullptr, *residual = nullptr, *weight = nullptr, *residual_out = nullptr, *norm_out = nullptr;
+  char *input = nullptr, *residual = nullptr, *weight = nullptr, *residual_out = nullptr,
+       *norm_out = nullptr;
 };
 
 class Bench {
  public:
-  Bench(int devices, int ranks, uint64_t bytes) : world_(options(devices, ranks, bytes)), barrier_(ranks) {
+  Bench(int devices, int ranks, uint64_t bytes)
+      : world_(options(devices, ranks, bytes)), barrier_(ranks) {
     for (int r = 0; r < ranks; ++r) buffers_.push_back(make_buffers(r, bytes));
   }
 
@@ -50,7 +53,8 @@ class Bench {
     std::vector<std::vector<double>> times(static_cast<size_t>(world_.ranks()));
     std::vector<std::thread> threads;
     for (int r = 0; r < world_.ranks(); ++r)
-      threads.emplace_back([&, r] { times[static_cast<size_t>(r)] = run_rank(r, type, rows, hidden, v, calls); });
+      threads.emplace_back(
+          [&, r] { times[static_cast<size_t>(r)] = run_rank(r, type, rows, hidden, v, calls); });
     for (std::thread& t : threads) t.join();
     std::vector<double> slowest(times[0]);
     for (const auto& of_rank : times)
@@ -78,7 +82,9 @@ class Bench {
     for (char** p : {&b.input, &b.residual, &b.weight, &b.residual_out, &b.norm_out}) {
       CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(p), bytes));
       for (uint64_t at = 0; at < bytes; at += some.row_bytes())
-        CHECK_CUDA(cudaMemcpy(*p + at, some.row(0), std::min<uint64_t>(some.row_bytes(), bytes - at),
+        CHECK_CUDA(cudaMemcpy(*p + at,
+                              some.row(0),
+                              std::min<uint64_t>(some.row_bytes(), bytes - at),
                               cudaMemcpyHostToDevice));
     }
     CHECK_CUDA(cudaDeviceSynchronize());
@@ -110,7 +116,8 @@ class Bench {
     world_.launch(rank, kernel, a, shape);
   }
 
-  std::vector<double> run_rank(int rank, TypeKind type, int rows, int hidden, const Variant& v, int calls) {
+  std::vector<double> run_rank(int rank, TypeKind type, int rows, int hidden, const Variant& v,
+                               int calls) {
     CHECK_CUDA(cudaSetDevice(world_.device(rank)));
     cudaStream_t stream = world_.stream(rank);
     for (int i = 0; i < 3; ++i) enqueue(rank, type, rows, hidden, v);
@@ -155,15 +162,19 @@ struct Anchor {
   double local, peer, floor;
 };
 const Anchor kAnchors[] = {
-    {1, 2048, 1.43, 3.72, 2.10},      {16, 2048, 1.51, 4.60, 2.18},     {128, 2048, 1.74, 5.31, 3.46},
-    {1024, 2048, 3.19, 22.54, 13.7},  {1, 4096, 1.61, 4.00, 2.28},      {4, 4096, 1.64, 4.73, 2.31},
-    {8, 4096, 1.70, 4.93, 2.37},      {16, 4096, 1.73, 5.13, 2.40},     {32, 4096, 1.77, 5.56, 2.73},
-    {64, 4096, 1.82, 6.25, 3.46},     {128, 4096, 2.01, 7.00, 4.91},    {256, 4096, 2.43, 10.77, 7.83},
-    {512, 4096, 3.30, 19.22, 13.7},   {1024, 4096, 5.60, 42.05, 25.3},  {2048, 4096, 17.79, 80.4, 48.6},
-    {1, 7168, 1.92, 4.57, 2.59},      {16, 7168, 2.06, 5.51, 2.73},     {128, 7168, 2.47, 9.78, 7.10},
-    {1024, 7168, 15.93, 69.0, 42.8},  {1, 8192, 2.09, 4.64, 2.76},      {8, 8192, 2.16, 5.61, 2.83},
-    {32, 8192, 2.29, 6.57, 3.46},     {128, 8192, 2.64, 10.73, 7.83},   {512, 8192, 5.90, 37.4, 25.3},
-    {1024, 8192, 18.44, 77.5, 48.6},  {2048, 8192, 34.88, 152.6, 95.2},
+    {1, 2048, 1.43, 3.72, 2.10},     {16, 2048, 1.51, 4.60, 2.18},
+    {128, 2048, 1.74, 5.31, 3.46},   {1024, 2048, 3.19, 22.54, 13.7},
+    {1, 4096, 1.61, 4.00, 2.28},     {4, 4096, 1.64, 4.73, 2.31},
+    {8, 4096, 1.70, 4.93, 2.37},     {16, 4096, 1.73, 5.13, 2.40},
+    {32, 4096, 1.77, 5.56, 2.73},    {64, 4096, 1.82, 6.25, 3.46},
+    {128, 4096, 2.01, 7.00, 4.91},   {256, 4096, 2.43, 10.77, 7.83},
+    {512, 4096, 3.30, 19.22, 13.7},  {1024, 4096, 5.60, 42.05, 25.3},
+    {2048, 4096, 17.79, 80.4, 48.6}, {1, 7168, 1.92, 4.57, 2.59},
+    {16, 7168, 2.06, 5.51, 2.73},    {128, 7168, 2.47, 9.78, 7.10},
+    {1024, 7168, 15.93, 69.0, 42.8}, {1, 8192, 2.09, 4.64, 2.76},
+    {8, 8192, 2.16, 5.61, 2.83},     {32, 8192, 2.29, 6.57, 3.46},
+    {128, 8192, 2.64, 10.73, 7.83},  {512, 8192, 5.90, 37.4, 25.3},
+    {1024, 8192, 18.44, 77.5, 48.6}, {2048, 8192, 34.88, 152.6, 95.2},
 };
 
 std::vector<Variant> variants(int rows, int packs, bool quick) {
@@ -182,7 +193,8 @@ std::vector<Variant> variants(int rows, int packs, bool quick) {
     all.push_back({1, 1, false, false, ProtocolKind::Lamport});
     all.push_back({0, 1, true, false, ProtocolKind::Lamport});
     all.push_back({0, 1, true, false, ProtocolKind::Flags});
-    if (static_cast<int64_t>(rows) * packs * 16 <= 1 << 20) all.push_back({0, 1, true, false, ProtocolKind::LL});
+    if (static_cast<int64_t>(rows) * packs * 16 <= 1 << 20)
+      all.push_back({0, 1, true, false, ProtocolKind::LL});
   }
   return all;
 }
@@ -209,7 +221,13 @@ int run_bench(int devices, bool quick, const char* csv_path) {
       if (v.packs == 1 && packs > held_max_threads(1)) continue;
       const Figure f = bench.run(TypeKind::BF16, at.rows, at.hidden, v);
       if (csv != nullptr)
-        std::fprintf(csv, "bf16,%d,%d,%s,%.3f,%.3f\n", at.rows, at.hidden, v.name().c_str(), f.least, f.median);
+        std::fprintf(csv,
+                     "bf16,%d,%d,%s,%.3f,%.3f\n",
+                     at.rows,
+                     at.hidden,
+                     v.name().c_str(),
+                     f.least,
+                     f.median);
       char text[64];
       std::snprintf(text, sizeof text, " [%s %.2f]", v.name().c_str(), f.least);
       others += text;
@@ -221,8 +239,17 @@ int run_bench(int devices, bool quick, const char* csv_path) {
     // For one wave the local norm and the bytes do not overlap: the more honest bound.
     const double wave = at.local + 0.67 + at.rows * at.hidden * 2.0 / 360e3;
     const double bound = at.rows <= 132 ? std::max(at.floor, wave) : at.floor;
-    std::printf("%5d x %d: %6.2f (%s) | %.2f %.3f, one-wave bound %.2f %.3f | %.2f %.2f |%s\n", at.rows, at.hidden, best,
-                best_name.c_str(), at.floor, best / at.floor, bound, best / bound, at.peer, at.peer / best,
+    std::printf("%5d x %d: %6.2f (%s) | %.2f %.3f, one-wave bound %.2f %.3f | %.2f %.2f |%s\n",
+                at.rows,
+                at.hidden,
+                best,
+                best_name.c_str(),
+                at.floor,
+                best / at.floor,
+                bound,
+                best / bound,
+                at.peer,
+                at.peer / best,
                 others.c_str());
     std::fflush(stdout);
     log_floor += std::log(best / at.floor);
@@ -231,9 +258,13 @@ int run_bench(int devices, bool quick, const char* csv_path) {
     worst_peer = std::min(worst_peer, at.peer / best);
     ++shapes;
   }
-  std::printf("geometric mean: %.3f of the floor (worst %.3f), %.2f times the best peer (least %.2f)%s\n",
-              std::exp(log_floor / shapes), worst_floor, std::exp(log_peer / shapes), worst_peer,
-              bench.healthy() ? "" : " COMMUNICATOR FAILED");
+  std::printf(
+      "geometric mean: %.3f of the floor (worst %.3f), %.2f times the best peer (least %.2f)%s\n",
+      std::exp(log_floor / shapes),
+      worst_floor,
+      std::exp(log_peer / shapes),
+      worst_peer,
+      bench.healthy() ? "" : " COMMUNICATOR FAILED");
   for (const TypeKind type : {TypeKind::F16, TypeKind::F32})
     for (const int rows : {1, 16, 128, 1024}) {
       if (quick) continue;

@@ -1,6 +1,6 @@
 // Many launches of random shapes, types and algorithms, eager and in graphs, a thread per rank with
-// random delays. In the end every mailbox is armed again, the counters are right, and what each case left
-// behind has the bits of the reference.
+// random delays. In the end every mailbox is armed again, the counters are right, and what each
+// case left behind has the bits of the reference.
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -15,16 +15,24 @@
 namespace fccl::test {
 namespace {
 
-constexpr int kCases = 48;      // prepared cases of one round
+constexpr int kCases = 48;  // prepared cases of one round
 constexpr int kRounds = 100000;  // bounded by time
 
 KernelCase draw(uint64_t i, int ranks) {
-  static const AlgoKind algos[] = {AlgoKind::Oneshot, AlgoKind::Oneshot, AlgoKind::Oneshot,
-                                   AlgoKind::TwoshotRows, AlgoKind::TwoshotCols};
-  static const ProtocolKind protocols[] = {ProtocolKind::Lamport, ProtocolKind::Flags, ProtocolKind::LL,
-                                           ProtocolKind::Lamport, ProtocolKind::Lamport};
+  static const AlgoKind algos[] = {AlgoKind::Oneshot,
+                                   AlgoKind::Oneshot,
+                                   AlgoKind::Oneshot,
+                                   AlgoKind::TwoshotRows,
+                                   AlgoKind::TwoshotCols};
+  static const ProtocolKind protocols[] = {ProtocolKind::Lamport,
+                                           ProtocolKind::Flags,
+                                           ProtocolKind::LL,
+                                           ProtocolKind::Lamport,
+                                           ProtocolKind::Lamport};
   static const int64_t hidden[] = {64, 1000, 2048, 4096, 7168, 8192};
-  const auto pick = [&](uint64_t salt, uint64_t count) { return static_cast<int>(mix(i, salt, 5) % count); };
+  const auto pick = [&](uint64_t salt, uint64_t count) {
+    return static_cast<int>(mix(i, salt, 5) % count);
+  };
   KernelCase c;
   const int algo = pick(1, 5);
   c.id = {OpKind::FusedNorm, algos[algo], protocols[algo], static_cast<TypeKind>(pick(2, 3)), true};
@@ -37,55 +45,107 @@ KernelCase draw(uint64_t i, int ranks) {
   return c;
 }
 
+// The longest call of CUDA that a rank made: what a rank that shares a GPU may have been stopped
+// by.
+struct Longest {
+  const char* name = "none";
+  double ms = 0;
+  template <class F>
+  void timed(const char* what, F&& call) {
+    const auto start = std::chrono::steady_clock::now();
+    call();
+    const double took =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (took <= ms) return;
+    ms = took;
+    name = what;
+  }
+};
+
 // One round: a burst of prepared cases in random order, some of them captured into a graph that is
-// replayed several times; the order is equal on all ranks, the delays are not.
+// replayed several times; the order is equal on all ranks, the delays are not. Ranks that share a
+// GPU make their graphs before anything runs: to make one may wait for the device.
 class Round {
  public:
-  Round(GpuWorld& world, std::vector<std::unique_ptr<GpuCase>>& cases) : world_(world), cases_(cases) {}
+  Round(GpuWorld& world, std::vector<std::unique_ptr<GpuCase>>& cases, uint64_t seed,
+        bool graphs_first)
+      : world_(world),
+        cases_(cases),
+        seed_(seed),
+        graphs_first_(graphs_first),
+        barrier_(world.ranks()) {}
 
-  uint64_t run(int rank, uint64_t seed) {
+  uint64_t run(int rank, Longest& longest) {
     CHECK_CUDA(cudaSetDevice(world_.device(rank)));
     cudaStream_t stream = world_.stream(rank);
+    cudaGraphExec_t graphs[kSteps] = {};
+    if (graphs_first_) {
+      for (uint64_t step = 0; step < kSteps; ++step)
+        if (is_graph(step)) graphs[step] = make_graph(rank, step, longest);
+      CHECK_CUDA(cudaStreamSynchronize(stream));
+      barrier_.arrive_and_wait();
+    }
     uint64_t launches = 0;
-    for (uint64_t step = 0; step < 12; ++step) {
-      const uint64_t word = mix(seed, step);
-      const uint64_t own = mix(seed, step, static_cast<uint64_t>(rank) + 1);
+    for (uint64_t step = 0; step < kSteps; ++step) {
+      const uint64_t own = mix(seed_, step, static_cast<uint64_t>(rank) + 1);
       if (own % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own / 4 % 50));
-      const uint64_t count = 1 + word / 8 % 20;
-      if (word % 4 == 0) {
-        cudaGraph_t graph;
-        cudaGraphExec_t exec;
-        CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-        launch(rank, word, count);
-        CHECK_CUDA(cudaStreamEndCapture(stream, &graph));
-        CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0));
-        const uint64_t replays = 1 + word / 1024 % 5;
-        for (uint64_t i = 0; i < replays; ++i) CHECK_CUDA(cudaGraphLaunch(exec, stream));
-        CHECK_CUDA(cudaGraphExecDestroy(exec));
-        CHECK_CUDA(cudaGraphDestroy(graph));
-        launches += replays * count;
+      if (is_graph(step)) {
+        if (!graphs_first_) graphs[step] = make_graph(rank, step, longest);
+        const uint64_t replays = 1 + mix(seed_, step) / 1024 % 5;
+        for (uint64_t i = 0; i < replays; ++i)
+          longest.timed("cudaGraphLaunch",
+                        [&] { CHECK_CUDA(cudaGraphLaunch(graphs[step], stream)); });
+        launches += replays * count(step);
       } else {
-        launch(rank, word, count);
-        launches += count;
+        longest.timed("launches", [&] { launch(rank, step); });
+        launches += count(step);
       }
     }
+    longest.timed("cudaStreamSynchronize", [&] { CHECK_CUDA(cudaStreamSynchronize(stream)); });
+    barrier_.arrive_and_wait();
+    for (cudaGraphExec_t graph : graphs)
+      if (graph != nullptr) CHECK_CUDA(cudaGraphExecDestroy(graph));
     return launches;
   }
 
  private:
-  void launch(int rank, uint64_t word, uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i) cases_[mix(word, i) % cases_.size()]->launch(rank);
+  static constexpr uint64_t kSteps = 12;
+
+  bool is_graph(uint64_t step) const { return mix(seed_, step) % 4 == 0; }
+  uint64_t count(uint64_t step) const { return 1 + mix(seed_, step) / 8 % 20; }
+  cudaGraphExec_t make_graph(int rank, uint64_t step, Longest& longest) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK_CUDA(cudaStreamBeginCapture(world_.stream(rank), cudaStreamCaptureModeThreadLocal));
+    launch(rank, step);
+    CHECK_CUDA(cudaStreamEndCapture(world_.stream(rank), &graph));
+    longest.timed("cudaGraphInstantiate",
+                  [&] { CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0)); });
+    if (graphs_first_)
+      longest.timed("cudaGraphUpload",
+                    [&] { CHECK_CUDA(cudaGraphUpload(exec, world_.stream(rank))); });
+    CHECK_CUDA(cudaGraphDestroy(graph));
+    return exec;
+  }
+  void launch(int rank, uint64_t step) {
+    for (uint64_t i = 0; i < count(step); ++i)
+      cases_[mix(mix(seed_, step), i) % cases_.size()]->launch(rank);
   }
 
   GpuWorld& world_;
   std::vector<std::unique_ptr<GpuCase>>& cases_;
+  const uint64_t seed_;
+  const bool graphs_first_;
+  std::barrier<> barrier_;
 };
 
 }  // namespace
 
-int check_chaos(int devices, double seconds, uint64_t seed) {
+int check_chaos(int devices, double seconds, uint64_t seed, bool graphs_first) {
   const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   int bad = 0;
   for (const int ranks : {2, 4}) {
     GpuOptions options;
@@ -93,21 +153,28 @@ int check_chaos(int devices, double seconds, uint64_t seed) {
     options.devices = devices;
     std::vector<KernelCase> drawn;
     for (uint64_t i = 0; i < kCases; ++i) drawn.push_back(draw(seed * 1000 + i, ranks));
-    for (const KernelCase& c : drawn) options.slot_bytes = std::max(options.slot_bytes, slot_bytes(c));
+    for (const KernelCase& c : drawn)
+      options.slot_bytes = std::max(options.slot_bytes, slot_bytes(c));
     GpuWorld world(options);
     std::vector<std::unique_ptr<GpuCase>> cases;
     for (size_t i = 0; i < drawn.size(); ++i)
       cases.push_back(std::make_unique<GpuCase>(world, drawn[i], 1 << i % 3));
-    Round round(world, cases);
     uint64_t launches = 0;
+    std::vector<Longest> longest(static_cast<size_t>(ranks));
     for (uint64_t r = 0; r < kRounds && elapsed() < seconds * ranks / 4.0; ++r) {
+      Round round(world, cases, mix(seed, r), world.ranks_per_device() > 1 && graphs_first);
       std::vector<std::thread> threads;
       std::vector<uint64_t> counts(static_cast<size_t>(ranks));
       for (int rank = 0; rank < ranks; ++rank)
-        threads.emplace_back([&, rank] { counts[static_cast<size_t>(rank)] = round.run(rank, mix(seed, r)); });
+        threads.emplace_back([&, rank] {
+          const auto at = static_cast<size_t>(rank);
+          counts[at] = round.run(rank, longest[at]);
+        });
       for (std::thread& t : threads) t.join();
       if (!world.wait(60)) {
-        std::printf("WRONG: chaos, ranks %d, round %llu did not end\n", ranks, static_cast<unsigned long long>(r));
+        std::printf("WRONG: chaos, ranks %d, round %llu did not end\n",
+                    ranks,
+                    static_cast<unsigned long long>(r));
         return bad + 1;
       }
       launches += counts[0];
@@ -115,10 +182,22 @@ int check_chaos(int devices, double seconds, uint64_t seed) {
     }
     std::string error = world.not_at_rest(launches);
     for (const auto& c : cases)
-      for (int rank = 0; rank < ranks && error.empty(); ++rank) error = c->launched() ? c->check(rank) : std::string();
+      for (int rank = 0; rank < ranks && error.empty(); ++rank)
+        error = c->launched() ? c->check(rank) : std::string();
     if (!error.empty()) ++bad;
-    std::printf("chaos, ranks %d: %llu launches per rank, %s\n", ranks, static_cast<unsigned long long>(launches),
+    std::printf("chaos, ranks %d: %llu launches per rank, %s\n",
+                ranks,
+                static_cast<unsigned long long>(launches),
                 error.empty() ? "exact" : error.c_str());
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Longest& l = longest[static_cast<size_t>(rank)];
+      std::printf("  rank %d: longest call %s, %.1f ms%s%s\n",
+                  rank,
+                  l.name,
+                  l.ms,
+                  error.empty() ? "" : "; ",
+                  error.empty() ? "" : describe_failure(world.record(rank)).c_str());
+    }
     std::fflush(stdout);
   }
   return bad;

@@ -8,7 +8,8 @@ int check_exact(int devices, int groups, uint64_t seed);
 int check_collectives(int devices, int groups, uint64_t seed);
 int check_failures(int devices);
 // Many launches of random shapes with random delays, eager and in graphs, for about `seconds`.
-int check_chaos(int devices, double seconds, uint64_t seed);
+// `graphs_first`: ranks that share a GPU make their graphs before anything of a round runs.
+int check_chaos(int devices, double seconds, uint64_t seed, bool graphs_first = true);
 // Prints and writes the table of latencies. `quick`: a few shapes.
 int run_bench(int devices, bool quick, const char* csv_path);
 

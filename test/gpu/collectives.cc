@@ -15,7 +15,7 @@ struct Collective {
   KernelId id;
   int ranks = 2;
   int64_t count = 1;  // elements: of the tensor, or of one rank's part
-  int64_t row = 64;   // elements that the host gives a row
+  int64_t row = 64;  // elements that the host gives a row
   int op = 0;
   int root = 0;
   int tile_rows = 1;
@@ -30,12 +30,24 @@ struct Collective {
   int64_t received() const { return id.op == OpKind::AllGather ? count * ranks : count; }
   std::string text() const {
     char out[200];
-    std::snprintf(out, sizeof out,
-                  "op %d algo %d protocol %d %s ranks %d count %lld row %lld fold %d root %d tile %d blocks %d "
+    std::snprintf(out,
+                  sizeof out,
+                  "op %d algo %d protocol %d %s ranks %d count %lld row %lld fold %d root %d tile "
+                  "%d blocks %d "
                   "in place %d checked %d",
-                  static_cast<int>(id.op), static_cast<int>(id.algo), static_cast<int>(id.protocol),
-                  type_name(id.type), ranks, static_cast<long long>(count), static_cast<long long>(row), op,
-                  root, tile_rows, blocks, in_place, checked);
+                  static_cast<int>(id.op),
+                  static_cast<int>(id.algo),
+                  static_cast<int>(id.protocol),
+                  type_name(id.type),
+                  ranks,
+                  static_cast<long long>(count),
+                  static_cast<long long>(row),
+                  op,
+                  root,
+                  tile_rows,
+                  blocks,
+                  in_place,
+                  checked);
     return out;
   }
 };
@@ -80,7 +92,8 @@ Matrix wanted(const Collective& c, const std::vector<Matrix>& send, int rank) {
     case OpKind::ReduceScatter: {
       const Matrix all = reduce_reference(send, c.op);
       Matrix part(c.id.type, 1, c.count);
-      std::memcpy(part.row(0), all.row(0) + static_cast<size_t>(rank) * part.row_bytes(), part.row_bytes());
+      std::memcpy(
+          part.row(0), all.row(0) + static_cast<size_t>(rank) * part.row_bytes(), part.row_bytes());
       return part;
     }
     default:
@@ -98,7 +111,8 @@ struct Place {
 class Call {
  public:
   Call(GpuWorld& world, const Collective& c) : world_(world), c_(c) {
-    for (int r = 0; r < c.ranks; ++r) send_.push_back(make_input(c.id.type, 1, c.sent(), c.launch, r));
+    for (int r = 0; r < c.ranks; ++r)
+      send_.push_back(make_input(c.id.type, 1, c.sent(), c.launch, r));
     for (int r = 0; r < c.ranks; ++r) place_.push_back(place(r));
   }
   ~Call() {
@@ -112,21 +126,27 @@ class Call {
     GpuShape shape = shape_of(kernel, static_cast<int>(c_.packs()));
     shape.blocks = c_.blocks;
     shape.dependent = world_.ranks_per_device() == 1;
-    world_.launch(rank, kernel, args(rank), shape);
+    const KernelArgs a = args(rank);
+    check_pads(c_.id, a);
+    world_.launch(rank, kernel, a, shape);
   }
   std::string check(int rank) {
     const Matrix want = wanted(c_, send_, rank);
     Matrix got(c_.id.type, 1, want.columns());
-    CHECK_CUDA(cudaMemcpy(got.row(0), place_[static_cast<size_t>(rank)].receive, got.row_bytes(),
+    CHECK_CUDA(cudaMemcpy(got.row(0),
+                          place_[static_cast<size_t>(rank)].receive,
+                          got.row_bytes(),
                           cudaMemcpyDeviceToHost));
     if (std::memcmp(got.row(0), want.row(0), got.row_bytes()) == 0) return "";
-    return c_.text() + ": rank " + std::to_string(rank) + ": " + first_difference(got, want, "received");
+    return c_.text() + ": rank " + std::to_string(rank) + ": " +
+           first_difference(got, want, "received");
   }
 
  private:
   Place place(int rank) {
     const auto bytes = static_cast<size_t>(element_bytes(c_.id.type));
-    const size_t sent = static_cast<size_t>(c_.sent()) * bytes, received = static_cast<size_t>(c_.received()) * bytes;
+    const size_t sent = static_cast<size_t>(c_.sent()) * bytes,
+                 received = static_cast<size_t>(c_.received()) * bytes;
     const size_t part = static_cast<size_t>(rank) * static_cast<size_t>(c_.count) * bytes;
     const size_t odd = static_cast<size_t>(rank % 3) * bytes;
     CHECK_CUDA(cudaSetDevice(world_.device(rank)));
@@ -142,7 +162,8 @@ class Call {
         p.receive = p.send + (c_.id.op == OpKind::ReduceScatter ? part : 0);
       }
     }
-    CHECK_CUDA(cudaMemcpy(p.send, send_[static_cast<size_t>(rank)].row(0), sent, cudaMemcpyHostToDevice));
+    CHECK_CUDA(
+        cudaMemcpy(p.send, send_[static_cast<size_t>(rank)].row(0), sent, cudaMemcpyHostToDevice));
     CHECK_CUDA(cudaDeviceSynchronize());
     return p;
   }
@@ -180,13 +201,15 @@ std::string run_group(const std::vector<Collective>& group, int devices, uint64_
   options.devices = devices;
   options.start_gen = static_cast<uint32_t>(seed % 3);
   for (const Collective& c : group)
-    options.slot_bytes = std::max(options.slot_bytes, static_cast<uint64_t>(c.rows() * c.packs() * 16));
+    options.slot_bytes =
+        std::max(options.slot_bytes, static_cast<uint64_t>(c.rows() * c.packs() * 16));
   GpuWorld world(options);
   std::vector<std::unique_ptr<Call>> calls;
   for (const Collective& c : group) calls.push_back(std::make_unique<Call>(world, c));
   for (const auto& call : calls)
     for (int r = 0; r < options.ranks; ++r)
-      call->launch(static_cast<int>((static_cast<uint64_t>(r) + seed) % static_cast<uint64_t>(options.ranks)));
+      call->launch(static_cast<int>((static_cast<uint64_t>(r) + seed) %
+                                    static_cast<uint64_t>(options.ranks)));
   if (!world.wait(30)) return "launches did not end";
   std::string error;
   for (const auto& call : calls)
@@ -206,13 +229,18 @@ int check_collectives(int devices, int groups, uint64_t seed) {
     for (int g = 0; g < groups && bad_here < 4; ++g) {
       std::vector<Collective> group;
       for (uint64_t i = 0; i < 10; ++i)
-        group.push_back(draw(mix(seed, static_cast<uint64_t>(g), i, static_cast<uint64_t>(ranks)) % 100000, ranks));
+        group.push_back(draw(
+            mix(seed, static_cast<uint64_t>(g), i, static_cast<uint64_t>(ranks)) % 100000, ranks));
       const std::string error = run_group(group, devices, mix(seed, static_cast<uint64_t>(g)));
       if (error.empty()) continue;
       ++bad_here;
       std::printf("NOT EXACT (collectives, ranks %d, group %d): %s\n", ranks, g, error.c_str());
     }
-    std::printf("collectives, ranks %d on %d GPUs: %d groups of 10, %d wrong\n", ranks, devices, groups, bad_here);
+    std::printf("collectives, ranks %d on %d GPUs: %d groups of 10, %d wrong\n",
+                ranks,
+                devices,
+                groups,
+                bad_here);
     std::fflush(stdout);
     bad += bad_here;
   }

@@ -1,6 +1,6 @@
-// Exactness: fused kernels and plain collectives on GPU ranks, bit for bit against the scalar reference
-// (and the CPU instance of the same kernel against it in the same process). Groups of launches run back
-// to back without a host wait, ranks start in random order with random pauses.
+// Exactness: fused kernels and plain collectives on GPU ranks, bit for bit against the scalar
+// reference (and the CPU instance of the same kernel against it in the same process). Groups of
+// launches run back to back without a host wait, ranks start in random order with random pauses.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,14 +14,39 @@
 namespace fccl::test {
 namespace {
 
-const AlgoKind kAlgos[] = {AlgoKind::Oneshot,     AlgoKind::Oneshot,     AlgoKind::Oneshot,
-                           AlgoKind::TwoshotRows, AlgoKind::TwoshotRows, AlgoKind::TwoshotCols,
+const AlgoKind kAlgos[] = {AlgoKind::Oneshot,
+                           AlgoKind::Oneshot,
+                           AlgoKind::Oneshot,
+                           AlgoKind::TwoshotRows,
+                           AlgoKind::TwoshotRows,
+                           AlgoKind::TwoshotCols,
                            AlgoKind::TwoshotCols};
-const ProtocolKind kProtocols[] = {ProtocolKind::Lamport, ProtocolKind::Flags,   ProtocolKind::LL,
-                                   ProtocolKind::Lamport, ProtocolKind::Flags,   ProtocolKind::Lamport,
+const ProtocolKind kProtocols[] = {ProtocolKind::Lamport,
+                                   ProtocolKind::Flags,
+                                   ProtocolKind::LL,
+                                   ProtocolKind::Lamport,
+                                   ProtocolKind::Flags,
+                                   ProtocolKind::Lamport,
                                    ProtocolKind::Flags};
-const int64_t kHidden[] = {1,    7,    63,   64,   65,   512,  1000, 2048,  2880, 4096,
-                           4100, 5120, 7168, 8191, 8192, 8200, 16384, 24576, 33000};
+const int64_t kHidden[] = {1,
+                           7,
+                           63,
+                           64,
+                           65,
+                           512,
+                           1000,
+                           2048,
+                           2880,
+                           4096,
+                           4100,
+                           5120,
+                           7168,
+                           8191,
+                           8192,
+                           8200,
+                           16384,
+                           24576,
+                           33000};
 const int64_t kTokens[] = {1, 2, 3, 5, 8, 17, 33, 64, 130};
 const int kPacksPerThread[] = {1, 2, 4, 0};
 
@@ -32,7 +57,8 @@ KernelCase draw(uint64_t i, int ranks) {
   };
   KernelCase c;
   const int algo = pick(1, 10) % 7;  // Lamport and flags one-shot, LL a little more often
-  c.id = {OpKind::FusedNorm, kAlgos[algo], kProtocols[algo], static_cast<TypeKind>(pick(2, 3)), true};
+  c.id = {
+      OpKind::FusedNorm, kAlgos[algo], kProtocols[algo], static_cast<TypeKind>(pick(2, 3)), true};
   c.level = kernel_levels().back();
   c.ranks = ranks;
   c.hidden = kHidden[pick(3, std::size(kHidden))];
@@ -43,7 +69,8 @@ KernelCase draw(uint64_t i, int ranks) {
   c.blocks = 1 + pick(6, 40);
   c.residual = pick(7, 4) != 0;
   c.residual_out = pick(8, 4) != 0;
-  c.residual_out_in = c.residual && c.residual_out && pick(9, 2) == 0 ? Share::Residual : Share::None;
+  c.residual_out_in =
+      c.residual && c.residual_out && pick(9, 2) == 0 ? Share::Residual : Share::None;
   c.norm_out_in = pick(10, 3) == 0 ? Share::Input : Share::None;
   c.checked = pick(11, 3) == 0;
   c.eps = pick(12, 4) == 0 ? 0.0f : 1e-6f;
@@ -161,8 +188,12 @@ int check_exact(int devices, int groups, uint64_t seed) {
     }
     bad += bad_here;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    std::printf("ranks %d on %d GPUs: %d groups of 8 fused launches, %d wrong, %.1f s\n", ranks, devices,
-                groups, bad_here, took.count());
+    std::printf("ranks %d on %d GPUs: %d groups of 8 fused launches, %d wrong, %.1f s\n",
+                ranks,
+                devices,
+                groups,
+                bad_here,
+                took.count());
     std::fflush(stdout);
   }
   std::printf("exact: %ld cases, %ld launches, %d wrong groups\n", cases, launches, bad);

@@ -1,5 +1,5 @@
-// Failures on GPU ranks: a peer that never calls, calls that differ, a host that aborts. Each must end
-// within its bound, name the peer, and close the communicator on all ranks.
+// Failures on GPU ranks: a peer that never calls, calls that differ, a host that aborts. Each must
+// end within its bound, name the peer, and close the communicator on all ranks.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -39,7 +39,12 @@ std::string found(GpuWorld& world, double seconds) {
   for (int r = 0; r < world.ranks(); ++r) {
     const Control own = world.control(r);
     char line[160];
-    std::snprintf(line, sizeof line, "; rank %d status %08x gen %u, %s", r, own.status, own.line.gen,
+    std::snprintf(line,
+                  sizeof line,
+                  "; rank %d status %08x gen %u, %s",
+                  r,
+                  own.status,
+                  own.line.gen,
                   describe_failure(world.record(r)).c_str());
     text += line;
   }
@@ -63,7 +68,8 @@ int absent_peer(AlgoKind algo, ProtocolKind protocol, int ranks, int devices) {
   bool named = false;
   for (int r = 0; r + 1 < ranks; ++r) {
     const FailureRecord& record = world.record(r);
-    named |= record.complete == 1 && failure_of(status_word(static_cast<Failure>(record.failure), 0)) == Failure::Timeout &&
+    named |= record.complete == 1 &&
+             failure_of(status_word(static_cast<Failure>(record.failure), 0)) == Failure::Timeout &&
              record.peer == ranks - 1;
     ok = ok && world.control(r).status != 0 && world.control(r).line.gen == kPoisonedGeneration;
   }
@@ -72,7 +78,9 @@ int absent_peer(AlgoKind algo, ProtocolKind protocol, int ranks, int devices) {
   for (int r = 0; r < ranks; ++r) call.launch(r);  // the late peer and all others leave at once
   ok = world.wait(10) && ok;
   const double second = seconds_since(later);
-  return report(ok && second < 0.3, "absent peer, " + c.text(), found(world, first) + ", then " + std::to_string(second) + " s");
+  return report(ok && second < 0.3,
+                "absent peer, " + c.text(),
+                found(world, first) + ", then " + std::to_string(second) + " s");
 }
 
 // Ranks disagree about the call: named at once.
@@ -94,9 +102,11 @@ int mismatch(bool checked, int devices) {
   const double took = seconds_since(start);
   bool named = false;
   for (int r = 0; r < 2; ++r)
-    named |= world.record(r).complete == 1 && static_cast<Failure>(world.record(r).failure) == Failure::Mismatch &&
+    named |= world.record(r).complete == 1 &&
+             static_cast<Failure>(world.record(r).failure) == Failure::Mismatch &&
              world.record(r).peer == 1 - r;
-  return report(ended && named && took < 1, checked ? "mismatch, checked" : "mismatch", found(world, took));
+  return report(
+      ended && named && took < 1, checked ? "mismatch, checked" : "mismatch", found(world, took));
 }
 
 // The host's word ends a wait within 100 ms.

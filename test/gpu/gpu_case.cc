@@ -26,8 +26,8 @@ DeviceBuffer::DeviceBuffer(Buffer content, int64_t rows)
   offset_ = reinterpret_cast<uintptr_t>(host_.data()) % 64;
   bytes_ = static_cast<size_t>(rows * stride_);
   CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory_), offset_ + bytes_ + 2 * kAround));
-  CHECK_CUDA(cudaMemcpy(memory_ + offset_, host_.data() - kAround, bytes_ + 2 * kAround,
-                        cudaMemcpyHostToDevice));
+  CHECK_CUDA(cudaMemcpy(
+      memory_ + offset_, host_.data() - kAround, bytes_ + 2 * kAround, cudaMemcpyHostToDevice));
 }
 DeviceBuffer::~DeviceBuffer() {
   if (memory_ != nullptr) CHECK_CUDA(cudaFree(memory_));
@@ -41,8 +41,8 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   return *this;
 }
 std::string DeviceBuffer::difference(const Matrix& want, const char* name) {
-  CHECK_CUDA(cudaMemcpy(host_.data() - kAround, memory_ + offset_, bytes_ + 2 * kAround,
-                        cudaMemcpyDeviceToHost));
+  CHECK_CUDA(cudaMemcpy(
+      host_.data() - kAround, memory_ + offset_, bytes_ + 2 * kAround, cudaMemcpyDeviceToHost));
   return host_.difference(want, name);
 }
 
@@ -78,7 +78,8 @@ std::unique_ptr<GpuCase::RankState> GpuCase::make_rank(int rank) const {
   };
   s.input = DeviceBuffer(Buffer(in.x[static_cast<size_t>(rank)], c.placement), c.tokens);
   if (in.residual) {
-    const Matrix rows = c.sharded ? in.residual->slice(first_row_of(c, rank), own_rows) : *in.residual;
+    const Matrix rows =
+        c.sharded ? in.residual->slice(first_row_of(c, rank), own_rows) : *in.residual;
     s.residual = DeviceBuffer(Buffer(rows, c.placement), own_rows);
   }
   const Placement vector{c.placement.offset, 0};
@@ -102,7 +103,8 @@ std::unique_ptr<GpuCase::RankState> GpuCase::make_rank(int rank) const {
   a.bias = c.bias == VectorType::Absent ? nullptr : s.bias.data();
   a.total_rows = c.tokens;
   a.rows = static_cast<int32_t>(c.tokens);
-  a.chunk_rows = static_cast<int32_t>(c.id.algo == AlgoKind::TwoshotRows ? rows_of(c, 0) : c.tokens);
+  a.chunk_rows =
+      static_cast<int32_t>(c.id.algo == AlgoKind::TwoshotRows ? rows_of(c, 0) : c.tokens);
   a.hidden = static_cast<int32_t>(c.hidden);
   a.last_hidden = a.hidden;
   a.packs = row_packs(c);
@@ -124,6 +126,7 @@ void GpuCase::launch(int rank) {
   shape.blocks = wish < most ? wish : most;
   shape.dependent = world_.ranks_per_device() == 1 && case_.launch % 3 != 0;
   launched_ = true;
+  check_pads(case_.id, s.args);
   world_.launch(rank, kernel_, s.args, shape);
 }
 
@@ -138,14 +141,19 @@ std::string GpuCase::check(int rank) {
   Matrix in_input = in.x[static_cast<size_t>(rank)];
   Matrix in_residual = in.residual ? own_rows(*in.residual) : Matrix();
   std::string error;
-  const auto look = [&](Share share, DeviceBuffer& own, const Matrix& want, bool wanted, const char* name) {
-    if (!wanted || !error.empty()) return;
-    if (share == Share::Input) in_input = want;
-    if (share == Share::Residual) in_residual = want;
-    error = s.place(share, own).difference(want, name);
-  };
+  const auto look =
+      [&](Share share, DeviceBuffer& own, const Matrix& want, bool wanted, const char* name) {
+        if (!wanted || !error.empty()) return;
+        if (share == Share::Input) in_input = want;
+        if (share == Share::Residual) in_residual = want;
+        error = s.place(share, own).difference(want, name);
+      };
   const FusedOutputs& out = problem_.expected;
-  look(c.residual_out_in, s.residual_out, own_rows(out.residual_out), c.residual_out, "residual_out");
+  look(c.residual_out_in,
+       s.residual_out,
+       own_rows(out.residual_out),
+       c.residual_out,
+       "residual_out");
   look(c.norm_out_in, s.norm_out, out.norm_out, true, "norm_out");
   look(c.allreduce_out_in, s.allreduce_out, out.sum, c.allreduce_out, "allreduce_out");
   if (error.empty()) error = s.input.difference(in_input, "input");

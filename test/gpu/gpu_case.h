@@ -28,8 +28,8 @@ class DeviceBuffer {
   static constexpr size_t kAround = 64;  // bytes around the tensor that are copied with it
   Buffer host_;
   char* memory_ = nullptr;  // 256-byte aligned
-  size_t offset_ = 0;       // of the tensor behind kAround
-  size_t bytes_ = 0;        // of the tensor
+  size_t offset_ = 0;  // of the tensor behind kAround
+  size_t bytes_ = 0;  // of the tensor
   int64_t stride_ = 0;
 };
 

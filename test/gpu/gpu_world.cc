@@ -17,6 +17,14 @@ void check_cuda(cudaError_t result, const char* what, const char* file, int line
   std::_Exit(3);
 }
 
+void check_pads(const KernelId& id, const KernelArgs& args) {
+  if (tiles_have_pads(id, args)) return;
+  std::printf(
+      "a launch of %d rows in tiles of %d has too few pads\n", args.rows, args.ex.tile_rows);
+  std::fflush(stdout);
+  std::_Exit(3);
+}
+
 int usable_devices(int most) {
   int count = 0;
   CHECK_CUDA(cudaGetDeviceCount(&count));
@@ -55,8 +63,8 @@ GpuWorld::GpuWorld(const GpuOptions& options) : options_(options) {
     CHECK_CUDA(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking));
     CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&rank.window), layout_.bytes));
     char* host = nullptr;
-    CHECK_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&host), 4096,
-                             cudaHostAllocMapped | cudaHostAllocPortable));
+    CHECK_CUDA(cudaHostAlloc(
+        reinterpret_cast<void**>(&host), 4096, cudaHostAllocMapped | cudaHostAllocPortable));
     std::memset(host, 0, 4096);
     rank.record = reinterpret_cast<FailureRecord*>(host);
     rank.abort = reinterpret_cast<uint32_t*>(host + 512);
@@ -67,17 +75,18 @@ GpuWorld::GpuWorld(const GpuOptions& options) : options_(options) {
 
 void GpuWorld::arm(Rank& rank) const {
   CHECK_CUDA(cudaMemset(rank.window, 0, layout_.bytes));
-  CHECK_CUDA(cudaMemset(rank.window + layout_.lamport.offset, 0xFF,
-                        layout_.lamport.generation * kGenerations));
+  CHECK_CUDA(cudaMemset(
+      rank.window + layout_.lamport.offset, 0xFF, layout_.lamport.generation * kGenerations));
   // Staging is never armed: whatever lies there must not matter.
-  CHECK_CUDA(cudaMemset(rank.window + layout_.staging.offset, 0xAB,
+  CHECK_CUDA(cudaMemset(rank.window + layout_.staging.offset,
+                        0xAB,
                         layout_.staging.generation * kStagingGenerations));
   const ControlLine line{options_.start_epoch, options_.start_gen, 0};
-  CHECK_CUDA(cudaMemcpy(rank.window + offsetof(Control, line), &line, sizeof line,
-                        cudaMemcpyHostToDevice));
+  CHECK_CUDA(cudaMemcpy(
+      rank.window + offsetof(Control, line), &line, sizeof line, cudaMemcpyHostToDevice));
   const uint64_t limit = static_cast<uint64_t>(options_.limit_ms) * 1000000;
-  CHECK_CUDA(cudaMemcpy(rank.window + offsetof(Control, limit_ns), &limit, sizeof limit,
-                        cudaMemcpyHostToDevice));
+  CHECK_CUDA(cudaMemcpy(
+      rank.window + offsetof(Control, limit_ns), &limit, sizeof limit, cudaMemcpyHostToDevice));
 }
 
 GpuWorld::~GpuWorld() {
@@ -159,23 +168,25 @@ bool GpuWorld::wait(double seconds) {
 
 Control GpuWorld::control(int rank) const {
   Control copy;
-  CHECK_CUDA(cudaMemcpy(&copy, rank_[static_cast<size_t>(rank)].window, sizeof copy,
-                        cudaMemcpyDeviceToHost));
+  CHECK_CUDA(cudaMemcpy(
+      &copy, rank_[static_cast<size_t>(rank)].window, sizeof copy, cudaMemcpyDeviceToHost));
   return copy;
 }
 
 void GpuWorld::set_limit(int rank, int64_t ms) {
   const uint64_t limit = static_cast<uint64_t>(ms) * 1000000;
   CHECK_CUDA(cudaMemcpy(rank_[static_cast<size_t>(rank)].window + offsetof(Control, limit_ns),
-                        &limit, sizeof limit, cudaMemcpyHostToDevice));
+                        &limit,
+                        sizeof limit,
+                        cudaMemcpyHostToDevice));
 }
 
 std::string GpuWorld::not_at_rest(uint64_t exchanges) const {
   std::vector<unsigned char> bytes;
   const auto all = [&](const Rank& rank, const Region& region, unsigned char value) {
     bytes.resize(region.generation * kGenerations);
-    CHECK_CUDA(cudaMemcpy(bytes.data(), rank.window + region.offset, bytes.size(),
-                          cudaMemcpyDeviceToHost));
+    CHECK_CUDA(cudaMemcpy(
+        bytes.data(), rank.window + region.offset, bytes.size(), cudaMemcpyDeviceToHost));
     return std::all_of(bytes.begin(), bytes.end(), [value](unsigned char b) { return b == value; });
   };
   for (int r = 0; r < ranks(); ++r) {

@@ -1,6 +1,6 @@
-// Ranks of the CUDA kernels without a communicator: a window per rank, armed as the protocol says, a
-// stream and host words per rank, rank r on device r % devices. All launches are issued from the calling
-// thread; a kernel ends by itself after limit_ms, and so does every wait here.
+// Ranks of the CUDA kernels without a communicator: a window per rank, armed as the protocol says,
+// a stream and host words per rank, rank r on device r % devices. All launches are issued from the
+// calling thread; a kernel ends by itself after limit_ms, and so does every wait here.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -74,6 +74,9 @@ class GpuWorld {
   WorkspaceLayout layout_;
   std::vector<Rank> rank_;
 };
+
+// Ends the program if a tile of the launch had no pad.
+void check_pads(const KernelId& id, const KernelArgs& args);
 
 // Devices that reach each other, at most `most`.
 int usable_devices(int most);

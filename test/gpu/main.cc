@@ -1,5 +1,5 @@
-// The GPU test program: gpu_test exact|collectives|failures|chaos|bench|quick [...]. It needs no library
-// of the project, only a driver; it ends by itself.
+// The GPU test program: gpu_test exact|collectives|failures|chaos|bench|quick [...]. It needs no
+// library of the project, only a driver; it ends by itself.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,18 +11,24 @@ int main(int argc, char** argv) {
   using namespace fccl::test;
   const auto word = [&](int i, const char* otherwise) { return argc > i ? argv[i] : otherwise; };
   const char* what = word(1, "exact");
-  setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel loaded beside a spinning one would wait for it
+  setenv("CUDA_MODULE_LOADING",
+         "EAGER",
+         1);  // a kernel loaded beside a spinning one would wait for it
   const int devices = usable_devices(2);
   std::printf("%d GPU(s), %s\n", devices, what);
   int bad = 0;
   if (std::strcmp(what, "exact") == 0)
     bad = check_exact(devices, std::atoi(word(2, "40")), std::strtoull(word(3, "1"), nullptr, 10));
   else if (std::strcmp(what, "collectives") == 0)
-    bad = check_collectives(devices, std::atoi(word(2, "40")), std::strtoull(word(3, "1"), nullptr, 10));
+    bad = check_collectives(
+        devices, std::atoi(word(2, "40")), std::strtoull(word(3, "1"), nullptr, 10));
   else if (std::strcmp(what, "failures") == 0)
     bad = check_failures(devices);
   else if (std::strcmp(what, "chaos") == 0)
-    bad = check_chaos(devices, std::atof(word(2, "20")), std::strtoull(word(3, "1"), nullptr, 10));
+    bad = check_chaos(devices,
+                      std::atof(word(2, "20")),
+                      std::strtoull(word(3, "1"), nullptr, 10),
+                      std::strcmp(word(4, ""), "inline") != 0);
   else if (std::strcmp(what, "bench") == 0 || std::strcmp(what, "quick") == 0)
     bad = run_bench(devices, std::strcmp(what, "quick") == 0, argc > 2 ? argv[2] : nullptr);
   else

@@ -159,8 +159,14 @@ bool is_possible(const KernelCase& c) {
 
 uint64_t slot_bytes(const KernelCase& c) {
   const int64_t per_line = c.id.protocol == ProtocolKind::LL ? 2 : 1;
-  const int64_t sums = c.id.algo == AlgoKind::TwoshotCols ? kMaxUnits / 4 : 0;
-  return static_cast<uint64_t>(rows_of_launch(c) * (packs_of(c) + sums) * kPack * per_line);
+  int64_t packs = packs_of(c);
+  if (c.id.algo == AlgoKind::TwoshotCols) {
+    const int elements = static_cast<int>(kPack) / element_bytes(c.id.type);
+    const Units units = units_of_row(static_cast<int>(c.hidden), static_cast<int>(packs), elements);
+    const ColumnSlots slots = column_slots(units, c.ranks);
+    packs = slots.packs + slots.sum_packs;
+  }
+  return static_cast<uint64_t>(rows_of_launch(c) * packs * kPack * per_line);
 }
 
 uint64_t exchanges_of(const KernelCase& c) {
