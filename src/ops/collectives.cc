@@ -88,7 +88,8 @@ Status collective(const CollectiveArgs& a, Communicator& comm, void* stream) {
   launch.id = KernelId{a.op, plan.algo, plan.protocol, c.type, false};
   KernelArgs& k = launch.args;
   k = KernelArgs{};
-  k.input = {static_cast<char*>(const_cast<void*>(a.send)), c.hidden * bytes};
+  // No sendbuff where nothing is sent: its rows are null + 0.
+  k.input = {static_cast<char*>(const_cast<void*>(a.send)), a.send == nullptr ? 0 : c.hidden * bytes};
   k.norm_out = {static_cast<char*>(a.receive), c.hidden * bytes};
   k.part_stride = a.op == OpKind::ReduceScatter || a.op == OpKind::AllGather ? static_cast<int64_t>(a.count) * bytes : 0;
   k.hidden = static_cast<int32_t>(c.hidden);

@@ -10,6 +10,7 @@ namespace {
 constexpr int kPack = 16;
 
 Tensor tensor(const void* ptr, int64_t stride, int64_t hidden, int bytes) {
+  if (ptr == nullptr) return {nullptr, 0};  // rows of what is absent are computed too: null + 0
   return {static_cast<char*>(const_cast<void*>(ptr)), (stride == 0 ? hidden : stride) * bytes};
 }
 

@@ -59,9 +59,9 @@ std::vector<std::string> named_things() {
   std::error_code ignored;
   for (const char* folder : {"/dev/shm", "/tmp", "/var/tmp", "/run"}) {
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-      const std::string name = entry.path().filename().string();
-      if (contains(name, "fccl") && name.rfind("fccl-", 0) != 0)
-        found.push_back(entry.path().string());
+      if (!contains(entry.path().filename().string(), "fccl")) continue;
+      // Plain files of that name may be anybody's, a build's for one.
+      if (std::string(folder) == "/dev/shm" || entry.is_socket(ignored)) found.push_back(entry.path().string());
     }
   }
   return found;

@@ -18,7 +18,7 @@ Holdings settled_holdings(const Holdings& before);
 bool operator==(const Holdings& a, const Holdings& b);
 std::string text_of(const Holdings& h);
 
-// Names in /dev/shm, /tmp and the abstract socket table that begin as ours do, beyond `known`.
+// Shared memory and sockets in the file system that are named after fccl.
 std::vector<std::string> named_things();
 
 }  // namespace fccl::test
