@@ -21,6 +21,7 @@ struct ExchangeArgs {
   uint32_t hash;                  // of the call, for the header
   uint32_t tokens;                // rows of this launch, for the header
   uint32_t checked;               // compare headers on every call
+  uint32_t uncounted;             // 1: not in control.seq (captured: the host cannot count replays)
 };
 
 struct Tensor {

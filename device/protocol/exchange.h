@@ -197,7 +197,7 @@ class Exchange {
       if (ticket == last) {
         if (last != 0) own.ticket = 0;
         const ControlLine next{line_.epoch + 1, line_.gen == kGenerations - 1 ? 0 : line_.gen + 1,
-                               line_.seq + 1};
+                               line_.seq + 1u - ex_.uncounted};
         advanced_ = advance_line(own.line, line_, next);
       } else if (ticket > last) {
         fail(blk, Failure::Overlap, ex_.rank);
