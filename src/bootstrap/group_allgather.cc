@@ -141,12 +141,10 @@ Status AllgatherJoin::compare() const {
     const Contribution& one = all_[peer];
     if (one.wire_version != all_[0].wire_version || one.library_version != all_[0].library_version)
       return error(Code::VersionMismatch,
-                   "rank %zu has fccl %u (wire version %d), rank 0 has fccl %u (wire version %d)",
+                   "rank 0 has fccl %s, rank %zu has fccl %s",
+                   version_text(all_[0].library_version, all_[0].wire_version).c_str(),
                    peer,
-                   one.library_version,
-                   one.wire_version,
-                   all_[0].library_version,
-                   all_[0].wire_version);
+                   version_text(one.library_version, one.wire_version).c_str());
     if (one.rank != static_cast<int32_t>(peer) || one.ranks != static_cast<int32_t>(all_.size()))
       return error(
           Code::InvalidUsage,

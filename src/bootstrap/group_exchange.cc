@@ -6,6 +6,7 @@
 // this rank has given up (its deadline expired) and is dropped. 2^32 exchanges are more than any
 // group makes.
 #include <fcntl.h>
+#include <sodium.h>
 
 #include "bootstrap/group_impl.h"
 
@@ -87,7 +88,7 @@ void Group::Impl::take_part(int from, ExchangePart& part) {
 void Group::Impl::send_parts(Frame& frame, int fd) {
   std::vector<uint8_t> plain = encode(frame);
   frame.has_fd = true;
-  const std::vector<uint8_t> with_fd = fd >= 0 ? encode(frame) : std::vector<uint8_t>();
+  std::vector<uint8_t> with_fd = fd >= 0 ? encode(frame) : std::vector<uint8_t>();
   for (int peer = 0; peer < ranks(); peer++) {
     if (!at(peer).stream) continue;
     UniqueFd copy;
@@ -95,6 +96,9 @@ void Group::Impl::send_parts(Frame& frame, int fd) {
     const bool attached = copy.valid();
     queue_frame(peer, attached ? with_fd : plain, std::move(copy));
   }
+  // A split sends secrets this way.
+  sodium_memzero(plain.data(), plain.size());
+  sodium_memzero(with_fd.data(), with_fd.size());
 }
 
 Status Group::Impl::exchange(const OwnPart& own, std::vector<ExchangePart>& parts,

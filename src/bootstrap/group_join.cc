@@ -45,8 +45,16 @@ Result<std::shared_ptr<Group>> Group::join(const JoinArgs& args, const Limit& li
   rendezvous.mine.ranks = args.ranks;
   rendezvous.mine.library_version = args.library_version;
   if (fault(config.test_fault, "bootstrap.version", args.rank)) rendezvous.mine.wire_version++;
-  FCCL_TRY_ASSIGN(endpoints, rendezvous_endpoints(id, config));
-  rendezvous.endpoints = endpoints;
+  Result<std::vector<Endpoint>> endpoints = rendezvous_endpoints(id, config);
+  if (!endpoints.ok()) {
+    // A wrong setting is this rank's failure, and the others shall hear of it.
+    status = endpoints.status();
+    Config without_folder = config;
+    without_folder.socket_dir.clear();
+    endpoints = rendezvous_endpoints(id, without_folder);
+    if (!endpoints.ok()) return status;
+  }
+  rendezvous.endpoints = *endpoints;
   rendezvous.hello = make_hello(status, local.card, limit);
   rendezvous.fixed = id.fixed;
   rendezvous.creator_pid = id.creator_pid;

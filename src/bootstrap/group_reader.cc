@@ -1,7 +1,10 @@
 // The reader thread of a group: polls all streams, takes frames apart, and notes what becomes of
 // peers.
 #include <poll.h>
+#include <sodium.h>
 #include <sys/eventfd.h>
+
+#include <new>
 
 #include "base/fault.h"
 #include "base/log.h"
@@ -60,8 +63,13 @@ void Group::Impl::wake_reader() {
 
 void Group::Impl::run_reader() {
   while (!stopping.load(std::memory_order_acquire)) {
-    read_all();
-    deliver_events();
+    try {
+      read_all();
+      deliver_events();
+    } catch (const std::bad_alloc&) {
+      // Bytes may be lost; then their stream breaks at its next frame and its peer counts as dead.
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
   }
 }
 
@@ -99,7 +107,10 @@ void Group::Impl::read_peer(int peer, short revents) {
   if ((revents & POLLOUT) != 0) status = stream.flush();
   if (status.ok() && (revents & ~POLLOUT) != 0) status = stream.read(kReadBytes);
   std::vector<uint8_t> bytes;
-  while (status.ok() && stream.next(bytes)) take_frame(peer, bytes);
+  while (status.ok() && stream.next(bytes)) {
+    take_frame(peer, bytes);
+    sodium_memzero(bytes.data(), bytes.size());
+  }
   if (!status.ok())
     peer_died(peer, " has a broken stream: " + status.text());
   else if (stream.ended())

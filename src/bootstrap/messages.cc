@@ -51,6 +51,12 @@ Status read_status(ByteReader& reader) {
   return Status(code, rank, text);
 }
 
+std::string version_text(uint32_t library_version, int wire_version) {
+  return std::to_string(library_version / 10000) + "." +
+         std::to_string(library_version / 100 % 100) + "." + std::to_string(library_version % 100) +
+         " (wire version " + std::to_string(wire_version) + ")";
+}
+
 void write_card(ByteWriter& writer, const RankCard& card) {
   writer.u64(static_cast<uint64_t>(card.process_id));
   writer.u64(card.host_token);

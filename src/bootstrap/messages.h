@@ -23,6 +23,9 @@ constexpr size_t kMaxUnixNameBytes = 107;
 void write_status(ByteWriter& writer, const Status& status);
 Status read_status(ByteReader& reader);
 
+// "0.1.0 (wire version 1)"
+std::string version_text(uint32_t library_version, int wire_version);
+
 // Who a rank is and where it listens for its peers.
 struct RankCard {
   int64_t process_id = 0;

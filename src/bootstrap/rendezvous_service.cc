@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "base/log.h"
 #include "bootstrap/worker_thread.h"
@@ -23,11 +24,8 @@ int64_t with_margin(int64_t remaining_ms) {
   return remaining_ms - std::min<int64_t>(remaining_ms / 10, 100);
 }
 
-std::string version_text(const Hello& hello) {
-  const uint32_t version = hello.library_version;
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100) + " (wire version " + std::to_string(hello.wire_version) +
-         ")";
+std::string version_of(const Hello& hello) {
+  return version_text(hello.library_version, hello.wire_version);
 }
 
 std::string rank_list(const std::vector<int>& ranks) {
@@ -68,7 +66,11 @@ void RendezvousService::request_stop() {
 }
 
 void RendezvousService::run() {
-  loop();
+  try {
+    loop();
+  } catch (const std::bad_alloc&) {
+    FCCL_LOG(Warn, kLogBootstrap, "%s", "the rendezvous ended: out of memory");
+  }
   acceptor_.reset();
   clients_.clear();
   ended_.store(true, std::memory_order_release);
@@ -140,7 +142,7 @@ Status RendezvousService::check(const Client& newcomer) const {
                          Code::VersionMismatch,
                          "rank %d has fccl %s, the rendezvous has wire version %d",
                          hello.rank,
-                         version_text(hello).c_str(),
+                         version_of(hello).c_str(),
                          kWireVersion);
   }
   if (hello.ranks < 1 || hello.ranks > kMaxRanks)
@@ -173,9 +175,9 @@ Status RendezvousService::check_against(const Client& newcomer, const Client& ot
     return error(Code::VersionMismatch,
                  "rank %d has fccl %s, rank %d has fccl %s",
                  low.hello.rank,
-                 version_text(low.hello).c_str(),
+                 version_of(low.hello).c_str(),
                  high.hello.rank,
-                 version_text(high.hello).c_str());
+                 version_of(high.hello).c_str());
   if (low.hello.ranks != high.hello.ranks)
     return error(Code::InvalidArgument,
                  "the ranks disagree about their number: rank %d says %d, rank %d says %d",

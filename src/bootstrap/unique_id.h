@@ -37,8 +37,8 @@ struct UniqueId {
   std::vector<Address> addresses;
 };
 
-// Makes a new id and starts its rendezvous service (a thread of this process), which ends with the
-// init it serves or config.init_timeout_ms after the last rank that came. With FCCL_COMM_ID set
+// Makes a new id and starts its rendezvous service, a thread of this process. It ends with the init
+// that it serves, or after config.init_timeout_ms if no rank comes. With FCCL_COMM_ID set
 // (config.comm_id) no service is started: rank 0 opens it when it joins.
 Status create_unique_id(const Config& config, uint8_t out[kUniqueIdBytes]);
 

@@ -197,6 +197,24 @@ TEST_CASE("unix sockets with a path need a folder of one's own, and leave nothin
   CHECK(create_unique_id(config, bytes).code() == Code::InvalidArgument);
 }
 
+TEST_CASE("a wrong setting on one rank is told to all") {
+  struct Case {
+    std::string Config::*field;
+    const char* value;
+    const char* part;
+  };
+  for (const Case& one :
+       {Case{&Config::socket_ifname, "nosuch0", "rank 1: FCCL_SOCKET_IFNAME=nosuch0"},
+        Case{&Config::socket_ifname, "a,,b", "rank 1: FCCL_SOCKET_IFNAME=a,,b"},
+        Case{&Config::socket_dir, "/nonexistent", "rank 1: FCCL_SOCKET_DIR"}}) {
+    std::vector<RankSetup> setups = short_setups(3, bound_ms(5000));
+    setups[1].config.*one.field = one.value;
+    const std::vector<Joined> joined = join_setups(make_id(plain_config()), setups);
+    check_same_error(statuses_of(joined), Code::InvalidArgument, one.part);
+    for (const Joined& rank : joined) CHECK(rank.ms < bound_ms(2000));
+  }
+}
+
 TEST_CASE("B06 many communicators at once in one process do not meet each other") {
   std::vector<std::thread> threads;
   std::atomic<int> good{0};
