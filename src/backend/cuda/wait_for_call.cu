@@ -10,9 +10,7 @@ namespace fccl {
 namespace {
 
 __device__ uint32_t load_word(const uint32_t* word) {
-  uint32_t value;
-  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
+  return *static_cast<const volatile uint32_t*>(word);
 }
 
 __global__ void wait_for_call(const ControlLine* line, const uint32_t* status,
