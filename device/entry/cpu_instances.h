@@ -1,38 +1,14 @@
-// Makes CPU kernels out of the algorithms: one function each, in the namespace of its level. The
-// floating-point environment of the caller is saved, set to the IEEE default (round to nearest,
-// subnormals live, no traps) and restored.
+// Makes CPU kernels out of the algorithms: one function each, in the namespace of its level. Each
+// runs in the floating-point environment that the contract needs, whatever the caller's is.
 #pragma once
 #include "device/algo/gather.h"
 #include "device/algo/oneshot.h"
 #include "device/algo/reduce_scatter.h"
 #include "device/algo/twoshot_cols.h"
 #include "device/algo/twoshot_rows.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
+#include "device/dialect/rounding_cpu.h"
 
 namespace fccl::FCCL_TARGET {
-
-class DefaultRounding {
- public:
-#if defined(__x86_64__)
-  DefaultRounding() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~DefaultRounding() { _mm_setcsr(saved_); }
-
- private:
-  unsigned saved_;
-#elif defined(__aarch64__)
-  DefaultRounding() {
-    asm volatile("mrs %0, fpcr" : "=r"(saved_));
-    asm volatile("msr fpcr, %0" ::"r"(uint64_t{0}));
-  }
-  ~DefaultRounding() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
-
- private:
-  uint64_t saved_;
-#endif
-};
 
 template <void (*kRun)(Block&, const KernelArgs&)>
 void cpu_kernel(const KernelArgs& args, const CpuLaunch& launch) {

@@ -61,7 +61,8 @@ std::vector<std::string> named_things() {
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
       if (!contains(entry.path().filename().string(), "fccl")) continue;
       // Plain files of that name may be anybody's, a build's for one.
-      if (std::string(folder) == "/dev/shm" || entry.is_socket(ignored)) found.push_back(entry.path().string());
+      if (std::string(folder) == "/dev/shm" || entry.is_socket(ignored))
+        found.push_back(entry.path().string());
     }
   }
   return found;

@@ -1,5 +1,5 @@
-// What a process or a machine still holds: descriptors, threads, mappings of the own process;
-// memory files, shared memory and files of anybody who names them after fccl.
+// What a process or a machine still holds: descriptors, threads, memory files
+// of the own process; shared memory and sockets that are named after fccl.
 #pragma once
 #include <cstddef>
 #include <string>
