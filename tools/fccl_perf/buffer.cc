@@ -9,7 +9,6 @@ namespace perf {
 namespace {
 
 constexpr unsigned char kGuardByte = 0xc3;
-constexpr unsigned char kCanaryByte = 0xa5;  // an output that was never written
 
 }  // namespace
 
@@ -61,7 +60,7 @@ Outcome Buffer::fill(const void* content) {
 }
 
 Outcome Buffer::fill_canary() {
-  const std::vector<unsigned char> canary(bytes_, kCanaryByte);
+  const std::vector<char> canary(bytes_, kCanary);
   return fill(canary.data());
 }
 

@@ -19,6 +19,8 @@ class FusedCall : public Contestant {
         fcclAllReduceResidualRMSNormEx(&args, bench_.comm, bench_.device->stream());
     return fccl_outcome(result, bench_.comm, "fcclAllReduceResidualRMSNormEx");
   }
+  bool shards() const override { return bench_.options->row_sharded; }
+  bool canonical_nan() const override { return true; }
   Plan plan(const Case& one, const Operands& operands) override {
     const fcclFusedArgs args = fused_args(*bench_.options, one, operands);
     fcclPlanInfo info = FCCL_PLAN_INFO_INITIALIZER;
@@ -63,6 +65,7 @@ class PlainCall : public Contestant {
   explicit PlainCall(const Bench& bench) : bench_(bench) {}
   std::string name() const override { return op_name(bench_.options->op); }
   std::string description() const override { return fmt::format("fccl's {}", name()); }
+  bool canonical_nan() const override { return true; }
   Outcome prepare(const Case&) override { return {}; }
   Outcome call(const Case& one, const Operands& operands) override {
     return fccl_outcome(issue(one, operands), bench_.comm, op_name(one.op));
@@ -152,6 +155,8 @@ Outcome Norm::run(const Case& one, const Operands& operands, const void* sum, in
     Operands mine = operands;
     mine.input = sum;
     fcclFusedArgs args = fused_args(*bench_.options, one, mine);
+    args.residual_layout = FCCL_RESIDUAL_REPLICATED;
+    args.flags = 0;
     return fccl_outcome(
         fcclAllReduceResidualRMSNormEx(&args, alone_, bench_.device->stream()), alone_, "norm");
   }

@@ -35,6 +35,11 @@ class Contestant {
   virtual Outcome prepare(const Case& one) = 0;
   // Issues one call.
   virtual Outcome call(const Case& one, const Operands& operands) = 0;
+  // Does it keep the residual in the owner's rows only (--row-sharded)?
+  virtual bool shards() const { return false; }
+  // Does it promise the one canonical NaN?
+  virtual bool canonical_nan() const { return false; }
+  Placement placement(bool in_place) const { return {in_place, shards(), canonical_nan()}; }
   virtual Plan plan(const Case& /*one*/, const Operands& /*operands*/) { return {}; }
 };
 

@@ -10,7 +10,7 @@ struct Run {
   Contestant& contestant;
   Workbench& workbench;
   const Case& one;
-  bool in_place;
+  Placement place;
   int64_t& calls;
 
   // One iteration: -m calls, on the buffer set whose turn it is.
@@ -19,7 +19,7 @@ struct Run {
     for (int64_t i = 0; i < aggregate; ++i) {
       const int which = static_cast<int>((iteration * aggregate + i) % workbench.sets());
       bench.team->note_started(++calls);
-      PERF_TRY(contestant.call(one, workbench.operands(which, in_place)));
+      PERF_TRY(contestant.call(one, workbench.operands(which, place)));
       bench.team->note_finished(calls);
     }
     return {};
@@ -126,15 +126,15 @@ const char* mode_name(Mode mode, bool cpu) {
 }
 
 Outcome warm_up(const Bench& bench, Contestant& contestant, Workbench& workbench, const Case& one,
-                bool in_place, int64_t& calls) {
-  Run run{bench, contestant, workbench, one, in_place, calls};
+                const Placement& place, int64_t& calls) {
+  Run run{bench, contestant, workbench, one, place, calls};
   for (int64_t i = 0; i < bench.options->warmup; ++i) PERF_TRY(run.iterate(i));
   return bench.device->synchronize();
 }
 
 Outcome measure(const Bench& bench, Contestant& contestant, Workbench& workbench, const Case& one,
-                bool in_place, int64_t& calls, Samples& samples) {
-  const Run run{bench, contestant, workbench, one, in_place, calls};
+                const Placement& place, int64_t& calls, Samples& samples) {
+  const Run run{bench, contestant, workbench, one, place, calls};
   const double begin = now_us();
   int64_t cycles = 0;
   bool again = true;

@@ -23,8 +23,8 @@ const char* mode_name(Mode mode, bool cpu);
 
 // `calls`: running number of calls issued by this rank, for the report of a failure.
 Outcome warm_up(const Bench& bench, Contestant& contestant, Workbench& workbench, const Case& one,
-                bool in_place, int64_t& calls);
+                const Placement& place, int64_t& calls);
 Outcome measure(const Bench& bench, Contestant& contestant, Workbench& workbench, const Case& one,
-                bool in_place, int64_t& calls, Samples& samples);
+                const Placement& place, int64_t& calls, Samples& samples);
 
 }  // namespace perf

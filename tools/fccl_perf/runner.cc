@@ -65,9 +65,9 @@ class Runner {
   Outcome run_case(const Case& one, int64_t cycle);
   Outcome run_placement(const Case& one, bool in_place, int64_t cycle, Result& result);
   Outcome check_contestant(Contestant& contestant, const Case& one, bool in_place, bool inject,
-                           int64_t& wrong, std::string& first);
-  Outcome check_once(Contestant& contestant, const Case& one, bool in_place, const Pattern& pattern,
-                     int which, const std::string& inject, int64_t& wrong, std::string& first);
+                           CheckResult& verdict);
+  Outcome check_once(Contestant& contestant, const Case& one, const Pattern& pattern, int which,
+                     bool in_place, const std::string& inject, CheckResult& verdict);
   Outcome sample(Contestant& contestant, const Case& one, bool in_place,
                  std::vector<double>& combined, double& time_us, double& host_us);
   Outcome compare_with_peers(const Case& one, bool in_place, Result& result);
@@ -142,34 +142,37 @@ Outcome Runner::describe() {
   return {};
 }
 
-Outcome Runner::check_once(Contestant& contestant, const Case& one, bool in_place,
-                           const Pattern& pattern, int which, const std::string& inject,
-                           int64_t& wrong, std::string& first) {
-  PERF_TRY(workbench_.fill(which, pattern, in_place));
+// `verdict` is the same on all ranks: the sum of what is wrong anywhere, the first text by rank.
+Outcome Runner::check_once(Contestant& contestant, const Case& one, const Pattern& pattern,
+                           int which, bool in_place, const std::string& inject,
+                           CheckResult& verdict) {
+  const Placement place = contestant.placement(in_place);
+  PERF_TRY(workbench_.fill(which, pattern, place));
   if (inject != "skip") {
     bench_.team->note_started(++calls_);
-    PERF_TRY(contestant.call(one, workbench_.operands(which, in_place)));
+    PERF_TRY(contestant.call(one, workbench_.operands(which, place)));
     PERF_TRY(bench_.device->synchronize());
     bench_.team->note_finished(calls_);
   }
   CheckResult result;
-  PERF_TRY(workbench_.check(which, pattern, in_place, inject, result));
+  PERF_TRY(workbench_.check(which, pattern, place, inject, result));
   int64_t total = 0;
   PERF_TRY(bench_.team->sum(result.wrong, total));
-  wrong += total;
+  verdict.wrong += total;
   if (total == 0) return {};
   std::vector<char> texts(kTextBytes * static_cast<std::size_t>(setup_.ranks));
   char mine[kTextBytes] = {};
   std::snprintf(mine, sizeof(mine), "%s", result.first.c_str());
   PERF_TRY(bench_.team->allgather(mine, texts.data(), sizeof(mine)));
-  for (int rank = 0; rank < setup_.ranks && first.empty(); ++rank) {
-    first = &texts[static_cast<std::size_t>(rank) * kTextBytes];
+  for (int rank = 0; rank < setup_.ranks && verdict.first.empty(); ++rank) {
+    verdict.first = &texts[static_cast<std::size_t>(rank) * kTextBytes];
+    if (!verdict.first.empty()) verdict.first = contestant.name() + ": " + verdict.first;
   }
   return {};
 }
 
 Outcome Runner::check_contestant(Contestant& contestant, const Case& one, bool in_place,
-                                 bool inject, int64_t& wrong, std::string& first) {
+                                 bool inject, CheckResult& verdict) {
   std::string fault;
   if (inject && !options_.inject.empty()) {
     const std::vector<std::string> parts = split_list(options_.inject, ':');
@@ -178,25 +181,20 @@ Outcome Runner::check_contestant(Contestant& contestant, const Case& one, bool i
   }
   for (int i = 0; i < options_.check; ++i) {
     const Pattern pattern{options_.seed + static_cast<uint64_t>(i), setup_.ranks, false};
-    PERF_TRY(check_once(contestant,
-                        one,
-                        in_place,
-                        pattern,
-                        i % workbench_.sets(),
-                        i == 0 ? fault : "",
-                        wrong,
-                        first));
+    PERF_TRY(check_once(
+        contestant, one, pattern, i % workbench_.sets(), in_place, i == 0 ? fault : "", verdict));
   }
   const bool picks = one.redop == fcclMax || one.redop == fcclMin;
   if (options_.check == 0 || (picks && !is_fused_shape(one.op))) return {};
   const Pattern special{options_.seed, setup_.ranks, true};
-  return check_once(contestant, one, in_place, special, 0, "", wrong, first);
+  return check_once(contestant, one, special, 0, in_place, "", verdict);
 }
 
 Outcome Runner::sample(Contestant& contestant, const Case& one, bool in_place,
                        std::vector<double>& combined, double& time_us, double& host_us) {
   Samples samples;
-  PERF_TRY(measure(bench_, contestant, workbench_, one, in_place, calls_, samples));
+  PERF_TRY(measure(
+      bench_, contestant, workbench_, one, contestant.placement(in_place), calls_, samples));
   std::vector<std::vector<double>> all;
   PERF_TRY(bench_.team->gather(samples.each_us, all));
   const std::vector<double> part = combine_ranks(all, options_.average);
@@ -225,7 +223,12 @@ Outcome Runner::compare_with_peers(const Case& one, bool in_place, Result& resul
       Track& track = tracks[round % 2 == 0 ? i : tracks.size() - 1 - i];
       std::vector<double> part;
       double unused = 0;
-      PERF_TRY(warm_up(bench_, *track.contestant, workbench_, one, in_place, calls_));
+      PERF_TRY(warm_up(bench_,
+                       *track.contestant,
+                       workbench_,
+                       one,
+                       track.contestant->placement(in_place),
+                       calls_));
       PERF_TRY(sample(*track.contestant, one, in_place, part, unused, unused));
       track.rounds.push_back(median(part));
       track.samples.insert(track.samples.end(), part.begin(), part.end());
@@ -254,8 +257,10 @@ Outcome Runner::run_placement(const Case& one, bool in_place, int64_t cycle, Res
   result.in_place = in_place;
   result.cycle = cycle;
   result.checks = options_.check;
-  result.plan = own_->plan(one, workbench_.operands(0, in_place));
-  PERF_TRY(check_contestant(*own_, one, in_place, true, result.wrong, result.first_wrong));
+  result.plan = own_->plan(one, workbench_.operands(0, own_->placement(in_place)));
+  CheckResult verdict;
+  PERF_TRY(check_contestant(*own_, one, in_place, true, verdict));
+  result.wrong = verdict.wrong;
   const bool compares = !peers_.empty() && in_place == (options_.in_place == 1);
   for (const Entry& peer : peers_) {
     if (!compares) break;
@@ -265,13 +270,16 @@ Outcome Runner::run_placement(const Case& one, bool in_place, int64_t cycle, Res
     if (!peer.contestant) continue;
     result.peers.back().description = peer.contestant->description();
     PERF_TRY(peer.contestant->prepare(one));
-    PERF_TRY(check_contestant(
-        *peer.contestant, one, in_place, false, result.peers.back().wrong, result.first_wrong));
+    CheckResult peer_verdict;
+    PERF_TRY(check_contestant(*peer.contestant, one, in_place, false, peer_verdict));
+    result.peers.back().wrong = peer_verdict.wrong;
+    if (verdict.first.empty()) verdict.first = peer_verdict.first;
   }
+  result.first_wrong = verdict.first;
   const Pattern pattern{options_.seed, setup_.ranks, false};
   for (int set = 0; set < workbench_.sets(); ++set)
-    PERF_TRY(workbench_.fill(set, pattern, in_place));
-  PERF_TRY(warm_up(bench_, *own_, workbench_, one, in_place, calls_));
+    PERF_TRY(workbench_.fill(set, pattern, own_->placement(in_place)));
+  PERF_TRY(warm_up(bench_, *own_, workbench_, one, own_->placement(in_place), calls_));
   PERF_TRY(sample(*own_, one, in_place, result.samples, result.time_us, result.host_us));
   if (compares) PERF_TRY(compare_with_peers(one, in_place, result));
   result.summary = summarise(result.samples);

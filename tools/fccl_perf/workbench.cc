@@ -36,20 +36,10 @@ bool wants(const std::string& inject, const char* fault) {
 Workbench::Workbench(const Options& options, Device* device, fcclComm_t comm, int rank, int ranks)
     : options_(options), device_(device), comm_(comm), rank_(rank), ranks_(ranks) {}
 
-int64_t Workbench::first_row() const {
-  int64_t first = 0;
-  int64_t count = 0;
-  if (options_.row_sharded)
-    static_cast<void>(fcclRowRange(case_.tokens, ranks_, rank_, &first, &count));
-  return first;
-}
-
-int64_t Workbench::row_count() const {
-  int64_t first = 0;
-  int64_t count = case_.tokens;
-  if (options_.row_sharded)
-    static_cast<void>(fcclRowRange(case_.tokens, ranks_, rank_, &first, &count));
-  return count;
+void Workbench::own_rows(const Placement& place, int64_t& first, int64_t& count) const {
+  first = 0;
+  count = case_.tokens;
+  if (place.sharded) static_cast<void>(fcclRowRange(case_.tokens, ranks_, rank_, &first, &count));
 }
 
 Outcome Workbench::prepare(const Case& one) {
@@ -72,9 +62,8 @@ Outcome Workbench::prepare(const Case& one) {
     PERF_TRY(reserve(set->input, send));
     PERF_TRY(reserve(set->norm_out, receive));
     if (!fused) continue;
-    const auto own = static_cast<std::size_t>(row_count() * one.hidden) * element;
-    PERF_TRY(reserve(set->residual, own));
-    PERF_TRY(reserve(set->residual_out, own));
+    PERF_TRY(reserve(set->residual, send));
+    PERF_TRY(reserve(set->residual_out, send));
     PERF_TRY(reserve(set->allreduce_out, send));
   }
   if (!fused) return {};
@@ -92,7 +81,7 @@ Outcome Workbench::prepare(const Case& one) {
   return bias_.fill(bias.data());
 }
 
-Outcome Workbench::fill(int which, const Pattern& pattern, bool in_place) {
+Outcome Workbench::fill(int which, const Pattern& pattern, const Placement& place) {
   Set& set = *sets_[static_cast<std::size_t>(which)];
   const bool fused = is_fused_shape(case_.op);
   set.input_copy.resize(set.input.bytes());
@@ -102,7 +91,7 @@ Outcome Workbench::fill(int which, const Pattern& pattern, bool in_place) {
   PERF_TRY(set.input.fill(set.input_copy.data()));
   PERF_TRY(set.norm_out.fill_canary());
   if (!fused) {
-    if (in_place && case_.op == Op::kAllGather) {
+    if (place.in_place && case_.op == Op::kAllGather) {
       const std::size_t bytes = set.input.bytes();
       return device_->upload(set.norm_out.data() + static_cast<std::size_t>(rank_) * bytes,
                              set.input_copy.data(),
@@ -110,34 +99,36 @@ Outcome Workbench::fill(int which, const Pattern& pattern, bool in_place) {
     }
     return {};
   }
-  const int64_t first = first_row() * case_.hidden;
   set.residual_copy.resize(set.residual.bytes());
-  for (int64_t i = 0; i < row_count() * case_.hidden; ++i) {
-    store_number(set.residual_copy.data(), i, case_.datatype, pattern.residual(first + i));
+  for (int64_t i = 0; i < case_.send_count; ++i) {
+    store_number(set.residual_copy.data(), i, case_.datatype, pattern.residual(i));
   }
   PERF_TRY(set.residual.fill(set.residual_copy.data()));
   PERF_TRY(set.residual_out.fill_canary());
   return set.allreduce_out.fill_canary();
 }
 
-Operands Workbench::operands(int which, bool in_place) const {
+Operands Workbench::operands(int which, const Placement& place) const {
   Set& set = *sets_[static_cast<std::size_t>(which)];
+  const std::size_t element = type_bytes(case_.datatype);
   Operands o;
   o.input = set.input.data();
   o.norm_out = set.norm_out.data();
   if (is_fused_shape(case_.op)) {
-    o.residual = options_.residual ? set.residual.data() : nullptr;
+    int64_t first = 0;
+    int64_t count = 0;
+    own_rows(place, first, count);
+    const std::size_t skip = static_cast<std::size_t>(first * case_.hidden) * element;
+    Buffer& residual_out = place.in_place ? set.residual : set.residual_out;
+    o.residual = options_.residual ? set.residual.data() + skip : nullptr;
     o.weight = weight_.data();
     o.bias = options_.bias ? bias_.data() : nullptr;
-    o.residual_out = !options_.residual_out ? nullptr
-                     : in_place             ? set.residual.data()
-                                            : set.residual_out.data();
+    o.residual_out = options_.residual_out ? residual_out.data() + skip : nullptr;
     o.allreduce_out = options_.allreduce_out ? set.allreduce_out.data() : nullptr;
-    if (in_place) o.norm_out = set.input.data();
+    if (place.in_place) o.norm_out = set.input.data();
     return o;
   }
-  if (!in_place) return o;
-  const std::size_t element = type_bytes(case_.datatype);
+  if (!place.in_place) return o;
   if (case_.op == Op::kAllGather) {
     o.input = set.norm_out.data() + static_cast<std::size_t>(rank_ * case_.send_count) * element;
   } else if (case_.op == Op::kReduceScatter) {
@@ -153,9 +144,10 @@ void Workbench::compare(const std::vector<char>& content, int64_t index, double 
   const uint32_t bits = load_bits(content.data(), index, case_.datatype);
   const double actual = bits_to_number(bits, case_.datatype);
   const uint32_t canonical = case_.datatype == fcclFloat32 ? 0x7fffffffu : 0x7fffu;
-  const bool right = std::isnan(truth) ? bits == canonical
-                                       : !std::isnan(actual) &&
-                                             ulp_distance(actual, truth, case_.datatype) <= ulps;
+  const bool right =
+      std::isnan(truth)
+          ? std::isnan(actual) && (bits == canonical || !canonical_nan_)
+          : !std::isnan(actual) && ulp_distance(actual, truth, case_.datatype) <= ulps;
   if (right) return;
   if (result.wrong++ > 0) return;
   const std::string place =
@@ -202,67 +194,91 @@ Outcome Workbench::check_input(const Buffer& buffer, const std::vector<char>& co
   return {};
 }
 
-Outcome Workbench::check_fused(Set& set, const Pattern& pattern, bool in_place,
+// An own row has the truth; a row of another owner must be as it was.
+void Workbench::check_residual(const Set& set, const std::vector<char>& content,
+                               const TrueRow& truth, int64_t row, const Placement& place,
+                               CheckResult& result) {
+  int64_t first = 0;
+  int64_t count = 0;
+  own_rows(place, first, count);
+  if (row >= first && row < first + count) {
+    for (int64_t column = 0; column < case_.hidden; ++column) {
+      compare(content,
+              row * case_.hidden + column,
+              truth.residual_out[static_cast<std::size_t>(column)],
+              0,
+              "residual_out",
+              result);
+    }
+    return;
+  }
+  const std::size_t bytes = static_cast<std::size_t>(case_.hidden) * type_bytes(case_.datatype);
+  const std::size_t begin = static_cast<std::size_t>(row) * bytes;
+  bool untouched = true;
+  for (std::size_t i = begin; i < begin + bytes; ++i) {
+    untouched =
+        untouched && content[i] == (place.in_place ? set.residual_copy[i] : Buffer::kCanary);
+  }
+  if (untouched) return;
+  if (result.wrong++ == 0)
+    result.first = fmt::format(
+        "rank {} residual_out row {}: belongs to another rank and was written", rank_, row);
+}
+
+Outcome Workbench::check_fused(Set& set, const Pattern& pattern, const Placement& place,
                                const std::string& inject, CheckResult& result) {
   std::vector<char> norm;
   std::vector<char> residual;
   std::vector<char> sum;
-  PERF_TRY(take(in_place ? set.input : set.norm_out, inject, "norm_out", norm, result));
+  PERF_TRY(take(place.in_place ? set.input : set.norm_out, inject, "norm_out", norm, result));
   if (options_.residual_out)
-    PERF_TRY(
-        take(in_place ? set.residual : set.residual_out, "", "residual_out", residual, result));
+    PERF_TRY(take(
+        place.in_place ? set.residual : set.residual_out, "", "residual_out", residual, result));
   if (options_.allreduce_out) PERF_TRY(take(set.allreduce_out, "", "allreduce_out", sum, result));
   TrueRow truth;
   const double ulps = norm_tolerance(case_.datatype);
   for (int64_t row = 0; row < case_.tokens; ++row) {
     true_row(pattern, options_, case_, row, truth);
-    const int64_t own = row - first_row();
-    const bool owned = own >= 0 && own < row_count();
     for (int64_t column = 0; column < case_.hidden; ++column) {
       const auto i = static_cast<std::size_t>(column);
       const int64_t index = row * case_.hidden + column;
       compare(norm, index, truth.norm_out[i], ulps, "norm_out", result);
-      if (options_.residual_out && owned) {
-        compare(residual,
-                own * case_.hidden + column,
-                truth.residual_out[i],
-                0,
-                "residual_out",
-                result);
-      }
       if (options_.allreduce_out) compare(sum, index, truth.sum[i], 0, "allreduce_out", result);
     }
+    if (options_.residual_out) check_residual(set, residual, truth, row, place, result);
   }
-  if (!in_place)
+  if (!place.in_place)
     PERF_TRY(check_input(set.input, set.input_copy, wants(inject, "input"), "input", result));
-  if (!in_place || !options_.residual_out)
+  if (!place.in_place || !options_.residual_out) {
     PERF_TRY(check_input(set.residual, set.residual_copy, false, "residual", result));
+  }
   return {};
 }
 
-Outcome Workbench::check_plain(Set& set, const Pattern& pattern, bool in_place,
+Outcome Workbench::check_plain(Set& set, const Pattern& pattern, const Placement& place,
                                const std::string& inject, CheckResult& result) {
   std::vector<char> content;
   const bool scattered = case_.op == Op::kReduceScatter;
-  const bool own_buffer = !in_place || case_.op == Op::kAllGather;
+  const bool own_buffer = !place.in_place || case_.op == Op::kAllGather;
   PERF_TRY(take(own_buffer ? set.norm_out : set.input, inject, "output", content, result));
-  const int64_t first = in_place && scattered ? rank_ * case_.recv_count : 0;
+  const int64_t first = place.in_place && scattered ? rank_ * case_.recv_count : 0;
   if (first > 0)
     content.erase(content.begin(),
                   content.begin() + first * static_cast<int64_t>(type_bytes(case_.datatype)));
   for (int64_t i = 0; i < case_.recv_count; ++i) {
     compare(content, i, true_element(pattern, case_, rank_, i), 0, "output", result);
   }
-  if (in_place) return {};
+  if (place.in_place) return {};
   return check_input(set.input, set.input_copy, wants(inject, "input"), "input", result);
 }
 
-Outcome Workbench::check(int which, const Pattern& pattern, bool in_place,
+Outcome Workbench::check(int which, const Pattern& pattern, const Placement& place,
                          const std::string& inject, CheckResult& result) {
   Set& set = *sets_[static_cast<std::size_t>(which)];
   PERF_TRY(device_->synchronize());
-  return is_fused_shape(case_.op) ? check_fused(set, pattern, in_place, inject, result)
-                                  : check_plain(set, pattern, in_place, inject, result);
+  canonical_nan_ = place.canonical_nan;
+  return is_fused_shape(case_.op) ? check_fused(set, pattern, place, inject, result)
+                                  : check_plain(set, pattern, place, inject, result);
 }
 
 void Workbench::release() {

@@ -25,9 +25,18 @@ struct Operands {
   void* allreduce_out = nullptr;
 };
 
+// How a call uses the buffers. Sharded: the residual is used in the rank's own rows only.
+struct Placement {
+  bool in_place = false;
+  bool sharded = false;
+  bool canonical_nan = false;  // every NaN that is stored must be fccl's, not just any
+};
+
 // Guarded memory of the device. Grows, never shrinks.
 class Buffer {
  public:
+  static constexpr char kCanary = '\xa5';  // what an output holds that was never written
+
   ~Buffer();
   Buffer() = default;
   Buffer(const Buffer&) = delete;
@@ -64,12 +73,12 @@ class Workbench {
   Workbench(const Options& options, Device* device, fcclComm_t comm, int rank, int ranks);
   Outcome prepare(const Case& one);
   // Fills set `which` for a checked call: inputs from `pattern`, outputs with a canary.
-  Outcome fill(int which, const Pattern& pattern, bool in_place);
+  Outcome fill(int which, const Pattern& pattern, const Placement& place);
   // Compares what the call left in the set with the truth. `inject`: a fault to plant before, or
   // empty.
-  Outcome check(int which, const Pattern& pattern, bool in_place, const std::string& inject,
-                CheckResult& result);
-  Operands operands(int which, bool in_place) const;
+  Outcome check(int which, const Pattern& pattern, const Placement& place,
+                const std::string& inject, CheckResult& result);
+  Operands operands(int which, const Placement& place) const;
   int sets() const { return static_cast<int>(sets_.size()); }
   // Before the communicator goes: registered memory belongs to it.
   void release();
@@ -79,18 +88,19 @@ class Workbench {
     Buffer input, residual, residual_out, norm_out, allreduce_out;
     std::vector<char> input_copy, residual_copy;
   };
-  Outcome check_fused(Set& set, const Pattern& pattern, bool in_place, const std::string& inject,
-                      CheckResult& result);
-  Outcome check_plain(Set& set, const Pattern& pattern, bool in_place, const std::string& inject,
-                      CheckResult& result);
+  void check_residual(const Set& set, const std::vector<char>& content, const TrueRow& truth,
+                      int64_t row, const Placement& place, CheckResult& result);
+  Outcome check_fused(Set& set, const Pattern& pattern, const Placement& place,
+                      const std::string& inject, CheckResult& result);
+  Outcome check_plain(Set& set, const Pattern& pattern, const Placement& place,
+                      const std::string& inject, CheckResult& result);
   Outcome check_input(const Buffer& buffer, const std::vector<char>& copy, bool spoil,
                       const char* name, CheckResult& result);
   Outcome take(const Buffer& buffer, const std::string& inject, const char* name,
                std::vector<char>& content, CheckResult& result);
   void compare(const std::vector<char>& content, int64_t index, double truth, double ulps,
                const char* name, CheckResult& result);
-  int64_t first_row() const;
-  int64_t row_count() const;
+  void own_rows(const Placement& place, int64_t& first, int64_t& count) const;
 
   const Options& options_;
   Device* device_;
@@ -98,6 +108,7 @@ class Workbench {
   int rank_;
   int ranks_;
   Case case_;
+  bool canonical_nan_ = false;
   std::vector<std::unique_ptr<Set>> sets_;
   Buffer weight_;
   Buffer bias_;
