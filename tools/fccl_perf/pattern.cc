@@ -88,12 +88,12 @@ double Pattern::residual(int64_t index) const {
 }
 
 double Pattern::weight(int64_t column, bool offset) const {
-  const auto word = static_cast<double>(mixed(seed, kWeightStream, column) % 128);
+  const auto word = static_cast<double>(mixed(0, kWeightStream, column) % 128);
   return (word + (offset ? -64 : 64)) / 128;
 }
 
 double Pattern::bias(int64_t column) const {
-  return (static_cast<double>(mixed(seed, kBiasStream, column) % 63) - 31) * kUnit;
+  return (static_cast<double>(mixed(0, kBiasStream, column) % 63) - 31) * kUnit;
 }
 
 void true_row(const Pattern& pattern, const Options& options, const Case& one, int64_t row,

@@ -18,6 +18,7 @@ struct Pattern {
 
   double input(const Case& one, int rank, int64_t index) const;
   double residual(int64_t index) const;
+  // Weight and bias stay the same for every seed.
   double weight(int64_t column, bool offset) const;
   double bias(int64_t column) const;
 };
