@@ -1,16 +1,17 @@
 #!/bin/bash
-# Runs gpu_test on a host with GPUs; every part has a time limit of its own. Logs go to $OUT or here.
-#   run.sh [first] [bench] [soak]: what to run; default: first
+# Runs the tests on a host with GPUs; every part has a time limit of its own. Logs go to $OUT or here.
+#   run.sh [first] [abi] [perf] [bench] [soak]: what to run; default: first
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$here}
 mkdir -p "$out"
 bad=0
 part() {
-  local limit=$1 log=$2
+  local limit=$1 log=$2 program=gpu_test
   shift 2
-  echo "== $*"
-  timeout -k 5 "$limit" "$here/gpu_test" "$@" > "$out/$log.log" 2>&1
+  case $1 in gpu_abi | bin/*) program=$1 && shift ;; esac
+  echo "== $program $*"
+  timeout -k 5 "$limit" "$here/$program" "$@" > "$out/$log.log" 2>&1
   local code=$?
   tail -n "${LINES_SHOWN:-40}" "$out/$log.log" | cut -c1-700
   [ $code -eq 0 ] || { echo "exit $code"; bad=1; }
@@ -25,6 +26,7 @@ for what in "${@:-first}"; do
       part 60 chaos chaos 10 1
       LINES_SHOWN=60 part 120 quick quick "$out/quick.csv"
       ;;
+    abi) LINES_SHOWN=150 part 170 abi gpu_abi all ;;
     bench) LINES_SHOWN=60 part 400 bench bench "$out/bench.csv" ;;
     soak)
       part 200 exact exact 60 7

@@ -2,6 +2,7 @@
 // driver.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -56,6 +57,8 @@ bool wanted(const char* name, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Ranks that share a GPU must not meet in one queue of the hardware.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (argc > 1 && std::strcmp(argv[1], "child") == 0) return abi_child(argc, argv);
   int bad = 0;
   for (const Part& part : kParts) {

@@ -25,23 +25,12 @@ CudaContext::CudaContext(CudaDevice& device, const Config& config)
 
 CudaContext::~CudaContext() {
   if (!retired_) device_.users().fetch_sub(1);
-  const DeviceScope scope(device_);
-  if (own_stream_ != nullptr) static_cast<void>(cudaStreamDestroy(own_stream_));
 }
 
 Result<std::unique_ptr<DeviceContext>> CudaContext::open(const OpenArgs& args) {
   free_garbage();
   FCCL_TRY_ASSIGN(device, CudaDevice::open(args.device));
-  std::unique_ptr<CudaContext> context(new CudaContext(*device, *args.config));
-  FCCL_TRY(context->start());
-  return std::unique_ptr<DeviceContext>(std::move(context));
-}
-
-Status CudaContext::start() {
-  const DeviceScope scope(device_);
-  FCCL_TRY(scope.status());
-  return cuda_status(cudaStreamCreateWithFlags(&own_stream_, cudaStreamNonBlocking),
-                     "cudaStreamCreateWithFlags");
+  return std::unique_ptr<DeviceContext>(new CudaContext(*device, *args.config));
 }
 
 // ---------------------------------------------------------------- memory
@@ -67,16 +56,16 @@ Result<std::unique_ptr<Mapping>> CudaContext::map_local(const std::shared_ptr<Al
 Status CudaContext::fill(void* to, int byte, uint64_t bytes) {
   const DeviceScope scope(device_);
   FCCL_TRY(scope.status());
-  FCCL_CUDA_TRY(cudaMemsetAsync(to, byte, bytes, own_stream_), "clearing a window");
-  return cuda_status(cudaStreamSynchronize(own_stream_), "clearing a window");
+  FCCL_CUDA_TRY(cudaMemsetAsync(to, byte, bytes, device_.stream()), "clearing a window");
+  return cuda_status(cudaStreamSynchronize(device_.stream()), "clearing a window");
 }
 
 Status CudaContext::copy(void* to, const void* from, uint64_t bytes) {
   const DeviceScope scope(device_);
   FCCL_TRY(scope.status());
-  FCCL_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, own_stream_),
+  FCCL_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device_.stream()),
                 "copying to or from a window");
-  return cuda_status(cudaStreamSynchronize(own_stream_), "copying to or from a window");
+  return cuda_status(cudaStreamSynchronize(device_.stream()), "copying to or from a window");
 }
 Status CudaContext::copy_in(void* to, const void* from, uint64_t bytes) {
   return copy(to, from, bytes);

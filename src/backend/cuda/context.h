@@ -36,11 +36,9 @@ class CudaContext : public DeviceContext {
 
  private:
   CudaContext(CudaDevice& device, const Config& config);
-  Status start();
   Status copy(void* to, const void* from, uint64_t bytes);
   int sharers() const;
   Status launch_here(const Launch& launch, cudaStream_t stream);
-  // Waits until `done` says so of the control line; false at the limit.
   enum class Ended { All, AllButTheFailed, No };
   Ended launches_ended(const ControlLine& line) const;
   Result<ControlLine> read_line();
@@ -48,7 +46,6 @@ class CudaContext : public DeviceContext {
   CudaDevice& device_;
   const bool pdl_;
   StreamOrder order_;
-  cudaStream_t own_stream_ = nullptr;  // waits for nobody, nobody waits for it
   HostWords* words_ = nullptr;  // owned by the communicator
   Control* control_ = nullptr;  // of the own window, from the first launch on
   int ranks_on_device_ = 1;

@@ -79,7 +79,10 @@ Status CudaDevice::start() {
     granule = size_t{2} << 20;
   granule_ = granule;
   kernels_ = std::make_unique<KernelBook>(*this);
-  return {};
+  const DeviceScope scope(*this);
+  FCCL_TRY(scope.status());
+  return cuda_status(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                     "cudaStreamCreateWithFlags");
 }
 
 Status CudaDevice::read_numbers() {

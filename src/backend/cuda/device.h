@@ -29,6 +29,10 @@ class CudaDevice {
   int sm_threads() const { return sm_threads_; }
   int block_shared_bytes() const { return block_shared_bytes_; }
   KernelBook& kernels() { return *kernels_; }
+  // For copies: it waits for nobody, nobody waits for it. One for all, since streams beyond those
+  // that the hardware keeps apart (CUDA_DEVICE_MAX_CONNECTIONS) make ranks of one device wait for
+  // each other.
+  cudaStream_t stream() const { return stream_; }
 
   // Communicators of this process that may launch here now.
   std::atomic<int>& users() { return users_; }
@@ -49,6 +53,7 @@ class CudaDevice {
   const Driver* driver_ = nullptr;
   CUdevice handle_ = 0;
   CUcontext context_ = nullptr;
+  cudaStream_t stream_ = nullptr;
   uint64_t granule_ = 0;
   int sm_count_ = 0, arch_ = 0, sm_threads_ = 0, block_shared_bytes_ = 0;
   std::unique_ptr<KernelBook> kernels_;
