@@ -44,9 +44,6 @@ class CudaDevice {
   explicit CudaDevice(int ordinal);
   Status start();
   Status read_numbers();
-  ContextScope scope(ContextScope::Kind kind) const {
-    return ContextScope(*driver_, context_, kind);
-  }
   friend class DeviceScope;
 
   const int ordinal_;
