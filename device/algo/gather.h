@@ -21,7 +21,8 @@ class Gather {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
-    if (exchange.check_headers(blk) && gather_tiles(blk, a, exchange)) exchange.finish(blk);
+    exchange.begin(blk);
+    if (exchange.check_headers(blk)) gather_tiles(blk, a, exchange);
     exchange.close(blk);
   }
 
@@ -29,14 +30,15 @@ class Gather {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
-    if (exchange.check_headers(blk) && broadcast_tiles(blk, a, exchange)) exchange.finish(blk);
+    exchange.begin(blk);
+    if (exchange.check_headers(blk)) broadcast_tiles(blk, a, exchange);
     exchange.close(blk);
   }
 
  private:
-  FCCL_DEVICE static bool gather_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
+  FCCL_DEVICE static void gather_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0, Hop::Gather);
-    return each_tile(blk, a, [&](int tile, int first, int last) {
+    each_tile(blk, a, [&](int tile, int first, int last) {
       const auto own = part_of(a, a.ex.rank);
       for (int row = first; row < last; ++row) push_row(blk, a, hop, row, &own);
       hop.publish(blk, tile);
@@ -50,7 +52,7 @@ class Gather {
     });
   }
 
-  FCCL_DEVICE static bool broadcast_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
+  FCCL_DEVICE static void broadcast_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0, Hop::Gather);
     const Flags<kRanks> closing(exchange, 1, Hop::Gather);
     if (blk.id() == 0) closing.publish(blk, 0);
@@ -65,7 +67,7 @@ class Gather {
       for (int row = first; row < last; ++row) take_row(blk, a, hop, a.root, row, out);
       return !blk.any_failed();
     });
-    return ok && (blk.id() != 0 || closing.acquire(blk, 0, 0));
+    if (ok && blk.id() == 0) closing.acquire(blk, 0, 0);
   }
 
   FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int q) {

@@ -1,8 +1,9 @@
 // One-shot: every rank pushes its rows to every peer, and each rank reduces all rows itself. One hop,
 // (ranks - 1) times the tensor on the wire: best while latency counts.
 //
-// A tile is the rows that are pushed before any of them is waited for. Closed: a rank leaves after it
-// has received every row of every rank (with no rows, in checked mode, every header).
+// A tile is the rows that are pushed before any of them is waited for; where tiles are rows, a block
+// pushes its next row before it waits for this one. Closed: a rank leaves after it has received every row
+// of every rank (with no rows, in checked mode, every header).
 #pragma once
 #include "device/algo/steps.h"
 
@@ -16,14 +17,19 @@ class Oneshot {
   static constexpr bool kTilesAreRows = Block::kOneRowTiles && Protocol<kRanks>::kind != ProtocolKind::Flags;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
-    Exchange<kRanks> exchange(a.ex);
-    Oneshot kernel(blk, a, exchange);
     if constexpr (kTilesAreRows) {
-      kernel.run_rows();
+      const auto input = input_rows<Epilogue>(a);
+      const auto first = prefetch_row(blk, a, input, blk.id());  // on its way before the control line is
+      Exchange<kRanks> exchange(a.ex);
+      if (!exchange.usable()) return;
+      Oneshot(blk, a, exchange).run_rows(first);
+      exchange.close(blk);
     } else {
-      kernel.run_tiles();
+      Exchange<kRanks> exchange(a.ex);
+      if (!exchange.usable()) return;
+      Oneshot(blk, a, exchange).run_tiles();
+      exchange.close(blk);
     }
-    exchange.close(blk);
   }
 
  private:
@@ -31,57 +37,54 @@ class Oneshot {
       : blk_(blk), a_(a), exchange_(exchange), hop_(exchange, 0, Hop::Gather), epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
-  // A tile is one row. The first input is on its way while the control line is; the header follows the
-  // first push; the ticket is taken right after the barrier of the last row.
-  FCCL_DEVICE void run_rows() {
+  // A tile is one row. The ticket is taken while the first row's data is under way. The own row is loaded
+  // again when it is its turn: it need not be held while the next one is pushed.
+  template <class Mine>
+  FCCL_DEVICE void run_rows(const Mine& first) {
+    if (blk_.id() < a_.rows) push(blk_.id(), first);
+    if (blk_.id() < a_.rows || a_.rows == 0) exchange_.push_header(blk_);
+    if (a_.ex.checked || blk_.id() >= a_.rows) {
+      exchange_.begin(blk_);
+      if (!exchange_.check_headers(blk_)) return;
+    }
     auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
     for (int row = blk_.id(); row < a_.rows; row += blk_.count()) {
-      const auto mine = prefetch_input(row);
-      if (!exchange_.usable()) return;
-      push(row, mine);
-      if (row == 0) exchange_.push_header(blk_);
-      const bool last = row + blk_.count() >= a_.rows;
+      const int next = row + blk_.count();
+      const bool last = next >= a_.rows;
+      if (!last) push(next, prefetch_input(next));
       if (last && (a_.flags & kEarlyTrigger)) blk_.let_later_kernels_start();
-      if (row == blk_.id() && !exchange_.check_headers(blk_)) return;
       hop_.publish(blk_, row);
-      if (!hop_.acquire(blk_, row, row) || !reduce(row, mine, kept, squares, last)) return;
+      const bool begins = row == blk_.id() && !a_.ex.checked;
+      if (!hop_.acquire(blk_, row, row) || !reduce(row, prefetch_input(row), kept, squares, begins, last)) return;
     }
-    if (blk_.id() >= a_.rows) run_without_rows();
-  }
-
-  FCCL_DEVICE void run_without_rows() {
-    if (!exchange_.usable()) return;
-    if (a_.rows == 0) exchange_.push_header(blk_);
-    if (exchange_.check_headers(blk_)) exchange_.finish(blk_);
   }
 
   FCCL_DEVICE void run_tiles() {
-    if (!exchange_.usable()) return;
     exchange_.push_header(blk_);
+    exchange_.begin(blk_);
     if (!exchange_.check_headers(blk_)) return;
     auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
     const int tile_rows = a_.ex.tile_rows;
     const int tiles = (a_.rows + tile_rows - 1) / tile_rows;
-    bool finished = false;
     for (int tile = blk_.id(); tile < tiles; tile += blk_.count()) {
       const int first = tile * tile_rows;
       const int last = first + tile_rows < a_.rows ? first + tile_rows : a_.rows;
-      finished = tile + blk_.count() >= tiles;
       for (int row = first; row < last; ++row) push(row, prefetch_input(row));
       hop_.publish(blk_, tile);
       if (!hop_.acquire(blk_, tile, first)) return;
+      const bool more = tile + blk_.count() < tiles;
       for (int row = first; row < last; ++row)
-        if (!reduce(row, prefetch_input(row), kept, squares, finished && row + 1 == last)) return;
+        if (!reduce(row, prefetch_input(row), kept, squares, false, !more && row + 1 == last)) return;
     }
-    if (!finished) exchange_.finish(blk_);  // a block without rows
   }
 
-  FCCL_DEVICE auto prefetch_input(int row) {
-    const auto input = input_.row(row);
-    return blk_.prefetch(0, a_.packs, [input](int p) { return input.load(p); });
+  FCCL_DEVICE static auto prefetch_row(Block& blk, const KernelArgs& a, const Rows<T, Epilogue::kWhole>& rows, int row) {
+    const auto input = rows.row(row);
+    return blk.prefetch(0, row < a.rows ? a.packs : 0, [input](int p) { return input.load(p); });
   }
+  FCCL_DEVICE auto prefetch_input(int row) const { return prefetch_row(blk_, a_, input_, row); }
 
   template <class Mine>
   FCCL_DEVICE void push(int row, const Mine& mine) {
@@ -94,25 +97,24 @@ class Oneshot {
 
   // Sum, residual, norm of one row. False on all lanes after a failure.
   template <class Mine, class Kept, class SquaresT>
-  FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool last) {
+  FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool begins, bool last) {
     const auto line = epilogue_.row(row, row);
     kept.start(row);
     const auto residual = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_residual(p); });
     if constexpr (Epilogue::kNorm) {
       const auto weight = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_weight(p); });
+      if (begins) exchange_.begin(blk_);  // the loads are under way
       receive(row, line, mine, residual, kept, squares);
-      const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [&] {
-        if (last) exchange_.finish(blk_);
-      });
+      const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
       if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);
       blk_.each_pack(0, a_.packs,
                      [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
       blk_.end_row(!last);
     } else {
+      if (begins) exchange_.begin(blk_);
       receive(row, line, mine, residual, kept, squares);
       if (blk_.any_failed()) return false;
-      if (last) exchange_.finish(blk_);
     }
     return true;
   }

@@ -15,12 +15,13 @@ class ReduceScatter {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
-    if (exchange.check_headers(blk) && fold_tiles(blk, a, exchange)) exchange.finish(blk);
+    exchange.begin(blk);
+    if (exchange.check_headers(blk)) fold_tiles(blk, a, exchange);
     exchange.close(blk);
   }
 
  private:
-  FCCL_DEVICE static bool fold_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
+  FCCL_DEVICE static void fold_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0, Hop::Scatter);
     const Epilogue epilogue(a);
     const int size = a.ex.tile_rows;
@@ -38,12 +39,11 @@ class ReduceScatter {
         }
       });
       hop.publish(blk, tile);
-      if (!hop.acquire(blk, tile, first)) return false;
+      if (!hop.acquire(blk, tile, first)) return;
       const auto own = part_of(a, a.ex.rank);
       for (int row = first; row < last; ++row) fold_row(blk, a, hop, epilogue, own, row);
-      if (blk.any_failed()) return false;
+      if (blk.any_failed()) return;
     }
-    return true;
   }
 
   FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int owner) {

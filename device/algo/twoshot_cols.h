@@ -21,6 +21,7 @@ class TwoshotCols {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
+    exchange.begin(blk);
     if (exchange.check_headers(blk)) TwoshotCols(blk, a, exchange).run_phases();
     exchange.close(blk);
   }
@@ -34,7 +35,7 @@ class TwoshotCols {
   };
 
   FCCL_DEVICE TwoshotCols(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
+      : blk_(blk), a_(a), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
         input_(input_rows<Epilogue>(a)), units_(units_of_row(a.hidden, a.packs, kElements<T>)),
         slots_(column_slots(units_, a.ex.ranks)) {}
 
@@ -81,13 +82,12 @@ class TwoshotCols {
       return true;
     });
     if (!reduced) return;
-    const bool normed = each_tile([&](int tile, int first, int last) {
+    each_tile([&](int tile, int first, int last) {
       if (!gather_.acquire(blk_, tile, first)) return false;
       for (int row = first; row < last; ++row)
         if (!norm_row(row, kept, sums)) return false;
       return true;
     });
-    if (normed) exchange_.finish(blk_);
   }
 
   FCCL_DEVICE void push_columns(int row) {
@@ -178,7 +178,6 @@ class TwoshotCols {
 
   Block& blk_;
   const KernelArgs& a_;
-  Exchange<kRanks>& exchange_;
   const Protocol<kRanks> scatter_;
   const Protocol<kRanks> gather_;
   const Epilogue epilogue_;

@@ -23,6 +23,7 @@ class TwoshotRows {
     Exchange<kRanks> exchange(a.ex);
     if (!exchange.usable()) return;
     exchange.push_header(blk);
+    exchange.begin(blk);
     if (exchange.check_headers(blk)) TwoshotRows(blk, a, exchange).run_phases();
     exchange.close(blk);
   }
@@ -35,7 +36,7 @@ class TwoshotRows {
   };
 
   FCCL_DEVICE TwoshotRows(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), exchange_(exchange), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
+      : blk_(blk), a_(a), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
   FCCL_DEVICE Range range_of(int owner) const {
@@ -80,7 +81,6 @@ class TwoshotRows {
     each_rank<kRanks>(a_.ex, 1, [&](int i) {
       all = all && copy_rows(owner_at(i), range_of(owner_at(i)), kept, squares);
     });
-    if (all) exchange_.finish(blk_);
   }
 
   FCCL_DEVICE void push_to_owner(int i, const Range& range) {
@@ -120,7 +120,7 @@ class TwoshotRows {
       line.keep(p, h);
     });
     if constexpr (Epilogue::kNorm) {
-      const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [] {});
+      const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
       if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);
       blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
@@ -167,7 +167,7 @@ class TwoshotRows {
     });
     if constexpr (Epilogue::kNorm) {
       if (!sharded) {
-        const float total = blk_.row_sum(squares, a_.packs, kElements<T>, [] {});
+        const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
         if (blk_.row_failed()) return false;
         const float scale = epilogue_.scale(total);
         blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
@@ -182,7 +182,6 @@ class TwoshotRows {
 
   Block& blk_;
   const KernelArgs& a_;
-  Exchange<kRanks>& exchange_;
   const Protocol<kRanks> scatter_;
   const Protocol<kRanks> gather_;
   const Epilogue epilogue_;

@@ -122,10 +122,8 @@ class Block {
   FCCL_DEVICE float* unit_sums() { return reinterpret_cast<float*>(take(kMaxUnits * 4 + 64)); }
 
   // ---- sums over a row
-  // Total of the tree over `packs` packs of `elements`. `at_barrier` runs once the row has been read.
-  template <class F>
-  FCCL_DEVICE float row_sum(Squares squares, int packs, int elements, F&& at_barrier) {
-    if (!failed_) at_barrier();
+  // Total of the tree over `packs` packs of `elements`.
+  FCCL_DEVICE float row_sum(Squares squares, int packs, int elements) {
     const int pairs = packs * elements / 2;
     add_levels(squares.pairs(), pairs, log2_ceil(pairs));
     return squares.pairs()[0];

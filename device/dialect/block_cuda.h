@@ -164,13 +164,10 @@ class Block {
   }
 
   // ---- sums over a row
-  // Total of the tree over `packs` packs. `at_barrier` runs once the whole block has read its row, unless
-  // a lane failed.
-  template <class F>
-  FCCL_DEVICE float row_sum(const Squares& squares, int packs, int, F&& at_barrier) {
+  // Total of the tree over `packs` packs.
+  FCCL_DEVICE float row_sum(const Squares& squares, int packs, int) {
     if constexpr (kStreamed) {
       meet_in_row();
-      if (!row_failed_) at_barrier();
       return stored_sum(packs);
     } else {
       __shared__ float group_sums[2][kHeldPacks * 32];
@@ -181,7 +178,6 @@ class Block {
         if (lane() == 0) groups[k * (threads() / 32) + thread() / 32] = sum;
       });
       meet_in_row();
-      if (!row_failed_) at_barrier();
       return group_sum(groups);
     }
   }

@@ -136,16 +136,15 @@ FCCL_DEVICE float fused_multiply_add(float a, float b, float c) { return __built
 FCCL_DEVICE ControlLine load_line(const Control& control) { return control.line; }
 
 struct Advanced {
-  bool same = true;
-  bool ok() const { return same; }
+  bool other = false;  // the line was neither what this launch had read nor poisoned
+  bool overlapped(const ControlLine&) const { return other; }
 };
-// Advances the line from `now` to `next`; false if it is not `now` any more.
 FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now, const ControlLine& next) {
-  if (!compare_and_swap(&line.gen, now.gen, next.gen)) return {false};
+  if (!compare_and_swap(&line.gen, now.gen, next.gen)) return {load_relaxed(&line.gen) != kPoisonedGeneration};
   line.seq = next.seq;
-  const bool same = line.epoch == now.epoch;
+  const bool other = line.epoch != now.epoch;
   line.epoch = next.epoch;
-  return {same};
+  return {other};
 }
 FCCL_DEVICE void poison_line(ControlLine& line) {
   __atomic_store_n(&line.gen, kPoisonedGeneration, __ATOMIC_SEQ_CST);

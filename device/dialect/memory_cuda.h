@@ -4,7 +4,7 @@
 // acquire would double the hop and are used by the flag protocol only. Accesses are volatile assembly
 // in source order, so that a load written before a poll is issued before it. The control line belongs to
 // the own device: it is read with one relaxed 16-byte load and advanced by one 8-byte compare-and-swap
-// over {gen, seq}; nobody reads it before the launch that writes it has ended.
+// over {gen, seq}; nobody reads it between that and the end of the launch.
 #pragma once
 #include "device/dialect/pack_cuda.h"
 #include "device/layout/control.h"
@@ -151,17 +151,19 @@ FCCL_DEVICE ControlLine load_line(const Control& control) {
 
 // What advance_line found, to be looked at when the answer has come.
 struct Advanced {
-  uint64_t seen = 0;
-  uint64_t expected = 0;
-  FCCL_DEVICE bool ok() const { return seen == expected; }
+  uint64_t seen = kPoisonedGeneration;  // {gen, seq}
+  // Was the line neither `now` nor poisoned?
+  FCCL_DEVICE bool overlapped(const ControlLine& now) const {
+    return seen != (static_cast<uint64_t>(now.seq) << 32 | now.gen) && static_cast<uint32_t>(seen) != kPoisonedGeneration;
+  }
 };
 FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now, const ControlLine& next) {
   Advanced result;
-  result.expected = static_cast<uint64_t>(now.seq) << 32 | now.gen;
+  const uint64_t expected = static_cast<uint64_t>(now.seq) << 32 | now.gen;
   const uint64_t desired = static_cast<uint64_t>(next.seq) << 32 | next.gen;
   asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
                : "=l"(result.seen)
-               : "l"(&line.gen), "l"(result.expected), "l"(desired)
+               : "l"(&line.gen), "l"(expected), "l"(desired)
                : "memory");
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(&line.epoch), "l"(next.epoch) : "memory");
   return result;

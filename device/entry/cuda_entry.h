@@ -35,6 +35,17 @@ constexpr size_t stream_shared_bytes(int packs) {
 // ranks, else one for any row. `packs_per_thread` is a wish; 0 is none.
 CudaKernel find_cuda_kernel(const KernelId& id, int ranks, int packs, int packs_per_thread);
 
+// How a launch is laid out on a device of `sm_count` SMs that the communicator has for itself; whoever
+// shares one takes fewer blocks. Never more blocks than are resident together.
+struct CudaShape {
+  CudaKernel kernel;
+  int threads = 0;
+  int blocks = 0;
+  size_t shared_bytes = 0;
+};
+// `packs_per_thread`: a wish, for measuring; 0 is none.
+CudaShape cuda_shape(const KernelId& id, const KernelArgs& args, int sm_count, int packs_per_thread = 0);
+
 // Every instance, for loading them all before anything is captured.
 using CudaKernelVisitor = void (*)(void* context, const CudaKernel& kernel, int ranks);
 void visit_cuda_kernels(int ranks, CudaKernelVisitor visit, void* context);

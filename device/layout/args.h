@@ -6,11 +6,9 @@
 namespace fccl {
 
 // Which side of the exchange a launch sees. window[i] is the window of rank (rank + i) % ranks, so
-// window[0] is the own one and every index into it is a constant of the unrolled loop.
+// window[0] is the own one and every index into it is a constant of the unrolled loop. What a call with
+// few ranks reads lies together, here and in KernelArgs: a GPU fetches arguments by the line.
 struct ExchangeArgs {
-  char* window[kMaxRanks];
-  FailureRecord* record;          // host memory
-  const uint32_t* host_abort;     // host memory, nonzero ends every wait
   uint64_t region;                // offset of the protocol's region, generation 0
   uint64_t generation;            // bytes of one generation
   uint64_t hop_stride;            // bytes from the first to the second hop
@@ -21,6 +19,9 @@ struct ExchangeArgs {
   uint32_t hash;                  // of the call, for the header
   uint32_t tokens;                // rows of this launch, for the header
   uint32_t checked;               // compare headers on every call
+  char* window[kMaxRanks];
+  FailureRecord* record;          // host memory
+  const uint32_t* host_abort;     // host memory, nonzero ends every wait
   uint32_t uncounted;             // 1: not in control.seq (captured: the host cannot count replays)
 };
 
@@ -39,27 +40,27 @@ enum KernelFlags : uint32_t {
 };
 
 struct KernelArgs {
-  ExchangeArgs ex;
+  int32_t rows;         // of this launch
+  int32_t packs;        // of a row, the last one padded
+  int32_t hidden;       // elements of a row
+  uint32_t flags;       // KernelFlags
+  float eps;
+  float inv_hidden;     // fl(1 / hidden)
+  const char* weight;
   Tensor input;
   Tensor residual;
   Tensor residual_out;
   Tensor norm_out;
+  ExchangeArgs ex;
   Tensor allreduce_out;
-  const char* weight;
   const char* bias;
   int64_t part_stride;  // bytes between the parts of ranks (reduce-scatter input, all-gather output)
   int64_t total_rows;   // row ownership: of the whole tensor; each owner's rows are chunked alike
   int64_t chunk_first;  //   first row of this launch within each owner's rows
   int32_t chunk_rows;   //   rows of this launch of each owner, at most
-  int32_t rows;         // of this launch
-  int32_t hidden;       // elements of a row
   int32_t last_hidden;  // elements of the last row (plain collectives; = hidden for the fused call)
-  int32_t packs;        // of a row, the last one padded
   int32_t op;           // fcclRedOp_t
   int32_t root;         // broadcast
-  uint32_t flags;       // KernelFlags
-  float eps;
-  float inv_hidden;     // fl(1 / hidden)
   float scale;          // Avg: fl(1 / ranks)
 };
 

@@ -3,8 +3,8 @@
 // one communicator (same build), so they are asserted.
 //
 // Who writes what:
-//   line      own kernels only: the last block of a launch (Exchange::finish). A failure poisons `gen`.
-//   ticket    own blocks of one launch; back to 0 when the launch ends.
+//   line      own kernels only: the last block of a launch to begin (Exchange::begin). A failure poisons `gen`.
+//   ticket    own blocks of one launch; back to 0 when all have begun.
 //   status    own kernels and the kernels and health threads of PEERS: nonzero = this communicator failed.
 //   limit_ns  own host (fcclCommSetTimeout); read in slow paths only.
 //   doorbell  CPU ranks: peers count it up after storing, sleepers are counted by the owner.
@@ -27,7 +27,7 @@ constexpr uint32_t kPoisonedGeneration = 0xFFu;
 struct alignas(16) ControlLine {
   uint64_t epoch;  // number of the next exchange, from 1
   uint32_t gen;    // its generation: rotates 0, 1, 2; never epoch % 3 (2^32 mod 3 = 1)
-  uint32_t seq;    // launches finished, for stream order
+  uint32_t seq;    // launches begun; the host orders a change of stream by an event recorded there
 };
 
 struct alignas(16) CallHeader {

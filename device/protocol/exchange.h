@@ -1,7 +1,7 @@
 // One exchange: what every kernel does before and after its data moves, whatever the protocol.
 //
 // WORDS. The control line {epoch, gen, seq} of a rank is read by all blocks at entry and written once,
-// by the last block, at the end: epoch + 1, gen rotates 0 1 2, seq + 1. Nobody else writes it but a
+// by the last block to have read it: epoch + 1, gen rotates 0 1 2, seq + 1. Nobody else writes it but a
 // failure, which poisons `gen`. The header of a call, {epoch, hash, tokens}, is stored by block 0 of
 // each rank into headers[gen][rank] of every peer; it is read in slow paths, and by all in checked
 // mode.
@@ -16,9 +16,13 @@
 // exit fence. `gen` is a counter of its own, never epoch % 3: 2^32 mod 3 = 1, and a 32-bit epoch would
 // use one generation twice at the wrap; ours has 64 bits and the pads compare it by signed difference.
 //
-// THE END. Every block takes a ticket after its last row has been read and re-armed. The last one
-// resets the ticket and advances the line by compare-and-swap: if that fails, a failure poisoned it (it
-// stays poisoned, later launches leave at entry) or two launches of one rank overlapped.
+// THE ADVANCE. Every block takes a ticket as soon as all its lanes have read the line, while its data is
+// on the way, so that no answer is waited for at the end. Whoever takes the last ticket resets it and
+// advances the line: nobody reads it any more before the next launch of this rank, and that one begins
+// after this one is complete (i). So the line says what has begun; that a launch has completed is known
+// by its kernel boundary alone, and the argument above uses nothing else. The advance is a
+// compare-and-swap, so that it never undoes a poison: later launches leave at entry. If it finds another
+// line, two launches of one rank overlapped. A launch that fails poisons the line, advanced or not.
 #pragma once
 #include "device/dialect/dialect.h"
 
@@ -187,9 +191,9 @@ class Exchange {
                     [&](uint64_t waited_ns) { return must_stop(blk, ex_, line_, whom(), waited_ns); });
   }
 
-  // Cooperative; every block once, after its last read. close() looks at the outcome, at the end of the
-  // kernel: a GPU does not wait for the answer before it stores its row.
-  FCCL_DEVICE void finish(Block& blk) {
+  // Cooperative; every block once, before it waits for data. close() looks at the outcome.
+  FCCL_DEVICE void begin(Block& blk) {
+    blk.meet();  // every lane has read the line
     blk.by_lane(0, [&] {
       Control& own = control_of(ex_, 0);
       const uint32_t last = static_cast<uint32_t>(blk.count()) - 1u;
@@ -206,7 +210,7 @@ class Exchange {
   }
   // The end of every kernel, whatever happened.
   FCCL_DEVICE void close(Block& blk) const {
-    if (!advanced_.ok()) fail(blk, Failure::Overlap, ex_.rank);  // nothing new if it was poisoned
+    if (advanced_.overlapped(line_)) fail(blk, Failure::Overlap, ex_.rank);
     if (blk.report() != Block::kNothing)
       report_failure(ex_, line_, blk.report() == Block::kWriteRecord);
   }
