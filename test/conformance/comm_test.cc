@@ -93,7 +93,12 @@ KernelCase case_of(const FactorRow& row) {
 }
 
 bool is_small_enough(const KernelCase& c) {
-  return c.tokens * c.hidden * c.ranks <= 17 * 8192 * 2;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int64_t kMost = 8192 * 2;
+#else
+  constexpr int64_t kMost = 17 * 8192 * 2;
+#endif
+  return c.tokens * c.hidden * c.ranks <= kMost;
 }
 
 // A sharded call needs its residual.

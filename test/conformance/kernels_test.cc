@@ -110,8 +110,14 @@ KernelCase case_of(const FactorRow& row) {
 }
 
 // Keeps a test at seconds: the large rows with many ranks run elsewhere, a few at a time.
+// Sanitizers are a hundred times slower and look for other things than sizes.
 bool is_small_enough(const KernelCase& c) {
-  return c.tokens * c.hidden * c.ranks <= 17 * 8192 * 4;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  constexpr int64_t kMost = 8192 * 4;
+#else
+  constexpr int64_t kMost = 17 * 8192 * 4;
+#endif
+  return c.tokens * c.hidden * c.ranks <= kMost;
 }
 
 // Runs the cases, all of one rank count, in one world, back to back.
