@@ -179,7 +179,8 @@ Status create_unique_id(const Config& config, uint8_t out[kUniqueIdBytes]) {
     listeners.push_back(std::move(*listener));
   }
   FCCL_TRY_ASSIGN(
-      service, RendezvousService::start(id.secret, std::move(listeners), config.init_timeout_ms));
+      service,
+      RendezvousService::start(id.secret, std::move(listeners), config.init_timeout_ms, false));
   remember(id, service);
   return encode_unique_id(id, out);
 }
@@ -216,7 +217,8 @@ Status open_fixed_rendezvous(const UniqueId& id, const Config& config, int64_t i
                  failure.text().c_str());
   FCCL_TRY_ASSIGN(local, listen_unix(endpoints[0].unix_name));
   listeners.push_back(std::move(local));
-  FCCL_TRY_ASSIGN(service, RendezvousService::start(id.secret, std::move(listeners), idle_ms));
+  FCCL_TRY_ASSIGN(service,
+                  RendezvousService::start(id.secret, std::move(listeners), idle_ms, true));
   remember(id, service);
   return {};
 }

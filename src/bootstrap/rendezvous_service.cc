@@ -43,10 +43,11 @@ std::string who(const RankCard& card) {
 
 Result<std::shared_ptr<RendezvousService>> RendezvousService::start(const Secret& secret,
                                                                     std::vector<Listener> listeners,
-                                                                    int64_t idle_ms) {
+                                                                    int64_t idle_ms, bool fixed) {
   FCCL_TRY(start_cryptography());
   FCCL_TRY_ASSIGN(acceptor, Acceptor::create(secret, Hello{}, std::move(listeners)));
-  std::shared_ptr<RendezvousService> service(new RendezvousService(std::move(acceptor), idle_ms));
+  std::shared_ptr<RendezvousService> service(
+      new RendezvousService(std::move(acceptor), idle_ms, fixed));
   if (!service->wake_.valid()) return errno_error("eventfd");
   // The thread owns the service; whoever else holds it can only ask it to stop.
   FCCL_TRY_ASSIGN(thread, start_thread("fccl-rendezvous", [service] { service->run(); }));
@@ -54,8 +55,9 @@ Result<std::shared_ptr<RendezvousService>> RendezvousService::start(const Secret
   return service;
 }
 
-RendezvousService::RendezvousService(Acceptor acceptor, int64_t idle_ms)
+RendezvousService::RendezvousService(Acceptor acceptor, int64_t idle_ms, bool fixed)
     : acceptor_(std::move(acceptor)),
+      fixed_(fixed),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       idle_(Deadline::after_ms(idle_ms)) {}
 
@@ -248,8 +250,9 @@ std::vector<int> RendezvousService::missing_ranks() const {
 void RendezvousService::check_deadlines() {
   if (phase_ == Phase::Done) return;
   if (phase_ == Phase::Failed || clients_.empty()) {
-    const bool all_told = phase_ == Phase::Failed && clients_.empty() &&
-                          answered_ >= static_cast<size_t>(std::clamp(ranks_, 1, kMaxRanks));
+    const size_t expected = static_cast<size_t>(std::clamp(ranks_, 1, kMaxRanks));
+    const bool all_told =
+        phase_ == Phase::Failed && clients_.empty() && (fixed_ || answered_ >= expected);
     if (idle_.expired() || all_told) phase_ = Phase::Done;
     return;
   }
@@ -295,9 +298,12 @@ void RendezvousService::fail(const Status& status) {
     FCCL_LOG(Info, kLogBootstrap, "the rendezvous failed: %s", status.text().c_str());
     verdict_ = status;
     phase_ = Phase::Failed;
-    // Latecomers are expected until the deadline of those who are here.
     int64_t linger = kLingerMs;
-    for (const Client& client : clients_) linger = std::max(linger, client.deadline.remaining_ms());
+    if (fixed_)
+      acceptor_->close_listeners();
+    else  // latecomers are expected until the deadline of those who are here
+      for (const Client& client : clients_)
+        linger = std::max(linger, client.deadline.remaining_ms());
     idle_ = Deadline::after_ms(linger);
   }
   for (Client& client : clients_)

@@ -27,9 +27,11 @@ namespace fccl {
 class RendezvousService {
  public:
   // Takes the listeners and starts the thread. `idle_ms`: how long to wait for the first rank.
+  // `fixed`: the same place serves one init after the other, so a latecomer after a failure may
+  // belong to the next one and is not answered.
   static Result<std::shared_ptr<RendezvousService>> start(const Secret& secret,
                                                           std::vector<Listener> listeners,
-                                                          int64_t idle_ms);
+                                                          int64_t idle_ms, bool fixed);
   // Ends it soon; the listeners are closed when it has ended.
   void request_stop();
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -45,7 +47,7 @@ class RendezvousService {
   };
   enum class Phase { Collecting, Meshing, Failed, Done };
 
-  RendezvousService(Acceptor acceptor, int64_t idle_ms);
+  RendezvousService(Acceptor acceptor, int64_t idle_ms, bool fixed);
   void run();
   void loop();
   int sleep_ms() const;
@@ -63,6 +65,7 @@ class RendezvousService {
   std::vector<int> missing_ranks() const;
 
   std::optional<Acceptor> acceptor_;
+  const bool fixed_;
   UniqueFd wake_;
   Phase phase_ = Phase::Collecting;
   std::list<Client> clients_;
