@@ -26,7 +26,7 @@ for what in "${@:-first}"; do
       part 60 chaos chaos 10 1
       LINES_SHOWN=60 part 120 quick quick "$out/quick.csv"
       ;;
-    abi) LINES_SHOWN=150 part 170 abi gpu_abi all ;;
+    abi) for name in $("$here/gpu_abi" list); do part 25 "abi_$name" gpu_abi "$name"; done ;;
     bench) LINES_SHOWN=60 part 400 bench bench "$out/bench.csv" ;;
     soak)
       part 200 exact exact 60 7

@@ -1,5 +1,5 @@
-// The GPU tests of the C ABI: gpu_abi all, or names of parts. It needs libfccl.so beside it and a
-// driver.
+// The GPU tests of the C ABI: gpu_abi all, or names of parts (gpu_abi list). It needs libfccl.so
+// beside it and a driver.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -60,6 +60,11 @@ int main(int argc, char** argv) {
   // Ranks that share a GPU must not meet in one queue of the hardware.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (argc > 1 && std::strcmp(argv[1], "child") == 0) return abi_child(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "list") == 0) {
+    for (const Part& part : kParts) std::printf("%s\n", part.name);
+    return 0;
+  }
+  setvbuf(stdout, nullptr, _IOLBF, 0);
   int bad = 0;
   for (const Part& part : kParts) {
     if (!wanted(part.name, argc, argv)) continue;
