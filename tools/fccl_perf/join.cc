@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "fccl_perf/contestant.h"
 
@@ -67,6 +68,8 @@ Outcome write_id(const std::string& path, const fcclUniqueId& id) {
 }
 
 Outcome read_id(const std::string& path, fcclUniqueId& id) {
+  constexpr std::time_t kOldS = 10;  // an older file is left over from a run that was killed
+  const std::time_t begin = std::time(nullptr);
   const double end = now_us() + kIdWaitUs;
   while (now_us() < end) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -77,7 +80,8 @@ Outcome read_id(const std::string& path, fcclUniqueId& id) {
     struct stat info;
     const bool safe =
         fstat(file, &info) == 0 && info.st_uid == geteuid() && (info.st_mode & 077) == 0;
-    const ssize_t got = read(file, &id, sizeof(id));
+    const bool old = info.st_mtime + kOldS < begin;
+    const ssize_t got = old ? 0 : read(file, &id, sizeof(id));
     close(file);
     if (!safe)
       return Outcome::failure(fmt::format("--id-file {}: must be mine, with mode 0600", path));
