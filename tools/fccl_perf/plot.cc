@@ -1,3 +1,4 @@
+// --plot: turns a report into curves and hands them to the writer for the file's ending.
 #include <fmt/format.h>
 
 #include <algorithm>
