@@ -187,7 +187,7 @@ Status Init::make_workspace() {
   comm_.situation_.layout = workspace_layout(comm_.situation_.backend, comm_.ranks_, settings().capacity_bytes);
   const WorkspaceLayout& layout = comm_.situation_.layout;
   const auto limit_ns = static_cast<uint64_t>(settings().call_timeout_ms) * 1000000u;
-  Status last = error(Code::Unsupported, "the ranks have no way to share memory in common");
+  Status why;  // of every kind that was tried
   for (const uint32_t kind : memory_kinds_to_try(facts(), comm_.situation_.backend)) {
     WindowArgs args;
     args.group = comm_.group_.get();
@@ -205,11 +205,12 @@ Status Init::make_workspace() {
       comm_.memory_kind_ = kind;
       return {};
     }
-    last = window.status();
+    const Status& status = window.status();
+    why = Status(status.code(), status.rank(), why.ok() ? status.text() : why.text() + "; next kind: " + status.text());
     if (limit_.aborted() || limit_.deadline.expired()) break;
-    FCCL_LOG(Info, kLogMemory, "memory kind %u is declined: %s", kind, last.text().c_str());
+    FCCL_LOG(Info, kLogMemory, "memory kind %u is declined: %s", kind, status.text().c_str());
   }
-  return last;
+  return why.ok() ? error(Code::Unsupported, "the ranks have no way to share memory in common") : why;
 }
 
 // Capability bits are not believed: every rank stores into every peer, and looks at what arrived.

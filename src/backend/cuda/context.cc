@@ -9,12 +9,8 @@
 namespace fccl {
 namespace {
 
-using std::chrono::milliseconds;
-
-// Launches of a failed communicator leave at their first slow look; their last stores follow.
-constexpr milliseconds kGraceAfterSuccess{1};
-constexpr milliseconds kGraceAfterFailure{100};
-constexpr int64_t kRetireMs = 300;
+constexpr int64_t kRetireMs =
+    300;  // launches of a failed communicator leave at their first slow look
 
 }  // namespace
 
@@ -123,8 +119,13 @@ Status CudaContext::launch(const Launch& launch, void* stream) {
 }
 
 Status CudaContext::launch_here(const Launch& launch, cudaStream_t stream) {
+  if (!tiles_have_pads(launch.id, launch.args))
+    return error(Code::InternalError,
+                 "a launch of %d rows in tiles of %d has more tiles than there are flags",
+                 launch.args.rows,
+                 launch.args.ex.tile_rows);
   FCCL_TRY_ASSIGN(shape, device_.kernels().shape_of(launch, sharers()));
-  FCCL_TRY_ASSIGN(before, order_.before(stream, launch.args));
+  FCCL_TRY_ASSIGN(before, order_.before(stream));
   KernelArgs args = launch.args;
   control_ = reinterpret_cast<Control*>(args.ex.window[0]);
   args.ex.uncounted = before.captured ? 1 : 0;
@@ -160,39 +161,18 @@ uint32_t CudaContext::peek_status(const Control*) {
   return failure_of(told) == Failure::Left ? 0 : told;
 }
 
-Result<ControlLine> CudaContext::read_line() {
-  ControlLine line{};
-  FCCL_TRY(copy_out(&line, &control_->line, sizeof line));
-  return line;
-}
-
-CudaContext::Ended CudaContext::launches_ended(const ControlLine& line) const {
-  const uint32_t missing = order_.issued() - line.seq;
-  if (missing == 0) return Ended::All;
-  // Closed by the one launch that failed: it is on its way out.
-  return line.gen >= kGenerations && missing == 1 ? Ended::AllButTheFailed : Ended::No;
-}
-
 Status CudaContext::drain(const Limit& limit) {
-  if (control_ == nullptr || order_.issued() == 0) return {};
   for (int64_t wait_us = 20;; wait_us = std::min<int64_t>(wait_us * 2, 1000)) {
-    FCCL_TRY_ASSIGN(line, read_line());
-    switch (launches_ended(line)) {
-      case Ended::All:
-        std::this_thread::sleep_for(kGraceAfterSuccess);
-        return {};
-      case Ended::AllButTheFailed:
-        std::this_thread::sleep_for(kGraceAfterFailure);
-        return {};
-      case Ended::No:
-        break;
+    {
+      const DeviceScope scope(device_);
+      FCCL_TRY(scope.status());
+      FCCL_TRY_ASSIGN(ended, order_.ended());
+      if (ended) return {};
     }
     if (limit.aborted()) return error(Code::Aborted, "aborted while waiting for launches to end");
     if (limit.deadline.expired())
       return error(Code::Timeout,
-                   "%u of %u launches have not ended after %lld ms",
-                   order_.issued() - line.seq,
-                   order_.issued(),
+                   "launches have not ended after %lld ms",
                    static_cast<long long>(limit.deadline.elapsed_ms()));
     std::this_thread::sleep_for(std::chrono::microseconds(wait_us));
   }

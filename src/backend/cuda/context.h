@@ -39,9 +39,6 @@ class CudaContext : public DeviceContext {
   Status copy(void* to, const void* from, uint64_t bytes);
   int sharers() const;
   Status launch_here(const Launch& launch, cudaStream_t stream);
-  enum class Ended { All, AllButTheFailed, No };
-  Ended launches_ended(const ControlLine& line) const;
-  Result<ControlLine> read_line();
 
   CudaDevice& device_;
   const bool pdl_;

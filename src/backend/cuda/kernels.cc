@@ -3,32 +3,9 @@
 #include <algorithm>
 
 namespace fccl {
-namespace {
-
-// Rows that a grid works on at the same time.
-int64_t tiles_of(int64_t rows, int tile_rows) {
-  return tile_rows <= 1 ? rows : (rows + tile_rows - 1) / tile_rows;
-}
-
-int64_t units_of_work(const Launch& launch) {
-  const KernelArgs& a = launch.args;
-  if (launch.id.algo == AlgoKind::Oneshot && launch.id.op != OpKind::ReduceScatter) return a.rows;
-  if (launch.id.algo != AlgoKind::TwoshotRows) return tiles_of(a.rows, a.ex.tile_rows);
-  const int64_t most = (a.total_rows + a.ex.ranks - 1) / std::max(a.ex.ranks, 1) - a.chunk_first;
-  return tiles_of(std::clamp<int64_t>(most, 1, std::max(a.chunk_rows, 1)), a.ex.tile_rows);
-}
-
-int threads_for(const CudaKernel& kernel, int packs) {
-  const int wanted = kernel.packs == 0 ? packs : (packs + kernel.packs - 1) / kernel.packs;
-  return std::min((std::max(wanted, 1) + 31) / 32 * 32, kernel.max_threads);
-}
-
-}  // namespace
-
 Status KernelBook::load(int ranks) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if ((ranks_loaded_ >> ranks & 1) != 0) return {};
-  FCCL_TRY(load_one(wait_for_call_entry(), false));
   struct Visit {
     KernelBook* book;
     Status status;
@@ -89,37 +66,27 @@ Result<int> KernelBook::resident(const void* entry, int threads, size_t shared) 
   return blocks;
 }
 
-Result<int> KernelBook::most_blocks(const CudaKernel& kernel, int threads, size_t shared,
-                                    int sharers) {
-  FCCL_TRY_ASSIGN(per_sm, resident(kernel.entry, threads, shared));
-  if (sharers <= 1) {
-    const int half = std::max(1, device_.sm_threads() / 2 / threads);
-    return std::min(per_sm, half) * device_.sm_count();
-  }
+Result<int> KernelBook::most_blocks(const CudaShape& shape, int sharers) {
+  FCCL_TRY_ASSIGN(per_sm, resident(shape.kernel.entry, shape.threads, shape.shared_bytes));
+  if (sharers <= 1) return per_sm * device_.sm_count();
   const int whole_halves = per_sm >= 2 ? per_sm / 2 * 2 : 1;
   return std::max(1, whole_halves * device_.sm_count() / sharers);
 }
 
-// One pack per thread is the fastest where a row fits (measured on H200 at every size); more packs
-// per thread make smaller blocks, of which two fit an SM.
-Result<KernelShape> KernelBook::shape_of(const Launch& launch, int sharers) {
+Result<CudaShape> KernelBook::shape_of(const Launch& launch, int sharers) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const KernelArgs& a = launch.args;
-  KernelShape shape;
-  for (int held = 1; held <= kMostHeldPacks; held *= 2) {
-    shape.kernel = find_cuda_kernel(launch.id, a.ex.ranks, a.packs, held);
-    if (shape.kernel.entry == nullptr)
-      return error(Code::InternalError, "no CUDA kernel for this plan");
-    shape.threads = threads_for(shape.kernel, a.packs);
-    shape.shared_bytes = shape.kernel.packs == 0 ? stream_shared_bytes(a.packs) : 0;
-    if (sharers <= 1 || shape.kernel.packs == 0) break;
+  CudaShape shape = cuda_shape(launch.id, launch.args, device_.sm_count());
+  if (shape.kernel.entry == nullptr)
+    return error(Code::InternalError, "no CUDA kernel for this plan");
+  // More packs per thread make smaller blocks, of which two fit an SM.
+  for (int held = 2; sharers > 1 && shape.kernel.packs != 0 && held <= kMostHeldPacks; held *= 2) {
     FCCL_TRY_ASSIGN(per_sm, resident(shape.kernel.entry, shape.threads, shape.shared_bytes));
     if (per_sm >= 2) break;
+    shape = cuda_shape(launch.id, launch.args, device_.sm_count(), held);
   }
-  FCCL_TRY_ASSIGN(most, most_blocks(shape.kernel, shape.threads, shape.shared_bytes, sharers));
-  int64_t blocks = std::clamp<int64_t>(units_of_work(launch), 1, most);
-  if (launch.max_blocks > 0) blocks = std::min<int64_t>(blocks, launch.max_blocks);
-  shape.blocks = static_cast<int>(blocks);
+  FCCL_TRY_ASSIGN(most, most_blocks(shape, sharers));
+  shape.blocks = std::clamp(shape.blocks, 1, most);
+  if (launch.max_blocks > 0) shape.blocks = std::min(shape.blocks, launch.max_blocks);
   return shape;
 }
 

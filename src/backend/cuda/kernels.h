@@ -1,11 +1,11 @@
 // The kernels of one device: loaded before anything is captured, how many of their blocks fit, and
-// how a launch is laid out. The layout is a local choice: ranks may run different grids.
+// what of its layout (cuda_shape) a launch may have here. The layout is a local choice: ranks may
+// run different grids.
 //
 // HOW MANY BLOCKS. A grid must be resident as a whole (PROTOCOL section 3). A communicator that is
-// alone on the device takes at most half of each SM's threads. As soon as several communicators of
-// this process, or several ranks, share the device, each takes its share of the blocks that fit, in
-// blocks of at most half an SM in every resource, so that a kernel of one never keeps out those of
-// another.
+// alone on the device takes what cuda_shape says. As soon as several communicators of this process,
+// or several ranks, share the device, each takes its share of the blocks that fit, in blocks of at
+// most half an SM in every resource, so that a kernel of one never keeps out those of another.
 #pragma once
 #include <map>
 #include <mutex>
@@ -16,13 +16,6 @@
 
 namespace fccl {
 
-struct KernelShape {
-  CudaKernel kernel;
-  int blocks = 1;
-  int threads = 32;
-  size_t shared_bytes = 0;
-};
-
 class KernelBook {
  public:
   explicit KernelBook(const CudaDevice& device) : device_(device) {}
@@ -30,7 +23,7 @@ class KernelBook {
   // Loads what a communicator of `ranks` may launch, and `others`. Once per device and count.
   Status load(int ranks);
   // `sharers`: communicators and ranks that share the device.
-  Result<KernelShape> shape_of(const Launch& launch, int sharers);
+  Result<CudaShape> shape_of(const Launch& launch, int sharers);
   LaunchLimits limits() const;
 
  private:
@@ -41,16 +34,12 @@ class KernelBook {
   Status load_one(const void* entry, bool streams);
   // Blocks of one SM.
   Result<int> resident(const void* entry, int threads, size_t shared);
-  Result<int> most_blocks(const CudaKernel& kernel, int threads, size_t shared, int sharers);
+  Result<int> most_blocks(const CudaShape& shape, int sharers);
 
   const CudaDevice& device_;
   std::mutex mutex_;
   std::unordered_map<const void*, Loaded> loaded_;
   uint32_t ranks_loaded_ = 0;  // bit per count
 };
-
-// __global__ void (const ControlLine*, const uint32_t* status, const uint32_t* host_abort,
-// uint32_t)
-const void* wait_for_call_entry();
 
 }  // namespace fccl

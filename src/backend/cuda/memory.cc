@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 namespace fccl {
 namespace {
@@ -38,11 +39,17 @@ class MappedRange {
     mapped_ = true;
     return allow(device_);
   }
+  // Once for each device: ranks that share it ask for the same, each in a thread of its own.
   Status allow(const CudaDevice& other) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t bit = uint64_t{1} << other.ordinal() % 64;
+    if ((allowed_ & bit) != 0) return {};
     CUmemAccessDesc access{};
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {other.ordinal()}};
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return driver_status(device_.api().cuMemSetAccess_(at_, bytes_, &access, 1), "cuMemSetAccess");
+    FCCL_DRIVER_TRY(device_.api().cuMemSetAccess_(at_, bytes_, &access, 1), "cuMemSetAccess");
+    allowed_ |= bit;
+    return {};
   }
   char* ptr() const { return reinterpret_cast<char*>(at_); }
 
@@ -51,6 +58,8 @@ class MappedRange {
   CUdeviceptr at_ = 0;
   uint64_t bytes_ = 0;
   bool mapped_ = false;
+  mutable std::mutex mutex_;
+  mutable uint64_t allowed_ = 0;  // bit per device
 };
 
 class FdAllocation : public Allocation {

@@ -1,8 +1,13 @@
 #include "backend/cuda/stream_order.h"
 
-#include "backend/cuda/kernels.h"
+#include <algorithm>
 
 namespace fccl {
+namespace {
+
+constexpr unsigned long long kLegacyId = 1;  // as cudaStreamGetId tells it
+
+}  // namespace
 
 StreamOrder::~StreamOrder() {
   if (event_ == nullptr) return;
@@ -10,97 +15,108 @@ StreamOrder::~StreamOrder() {
   static_cast<void>(cudaEventDestroy(event_));
 }
 
-Result<StreamOrder::Before> StreamOrder::before(cudaStream_t stream, const KernelArgs& args) {
-  Before answer;
-  FCCL_CUDA_TRY(cudaStreamGetId(stream, &stream_), "cudaStreamGetId");
-  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  unsigned long long capture = 0;
-  cudaGraph_t graph = nullptr;
-  size_t dependencies = 0;
+Result<StreamOrder::Capture> StreamOrder::capture_of(cudaStream_t stream) {
+  Capture c;
   // The legacy stream is never captured, and asking it would end the captures of others.
-  if (!is_legacy_stream(stream))
-    FCCL_CUDA_TRY(
-        cudaStreamGetCaptureInfo(stream, &state, &capture, &graph, nullptr, nullptr, &dependencies),
-        "cudaStreamGetCaptureInfo");
-  if (state == cudaStreamCaptureStatusInvalidated)
+  if (is_legacy_stream(stream)) return c;
+  const cudaGraphEdgeData* edges = nullptr;  // asked for, since nodes alone may be refused
+  FCCL_CUDA_TRY(
+      cudaStreamGetCaptureInfo(stream, &c.state, &c.id, &c.graph, &c.last, &edges, &c.count),
+      "cudaStreamGetCaptureInfo");
+  if (c.state == cudaStreamCaptureStatusInvalidated)
     return error(Code::InvalidUsage,
                  "the capture of this stream was invalidated by an earlier error");
-  capturing_ = answer.captured = state == cudaStreamCaptureStatusActive;
+  return c;
+}
+
+Result<StreamOrder::Before> StreamOrder::before(cudaStream_t stream) {
+  Before answer;
+  FCCL_TRY_ASSIGN(capture, capture_of(stream));
+  capturing_ = answer.captured = capture.state == cudaStreamCaptureStatusActive;
+  if (!capturing_) {
+    FCCL_TRY(join_eager(stream, &answer));
+    return answer;
+  }
   if (mixing_) {
-    answer.dependent = false;
-    FCCL_TRY(mix_in(stream, capturing_));
+    FCCL_TRY(make_event());
+    // Also before the first launch: replays come after launches that are not known yet.
+    FCCL_CUDA_TRY(cudaStreamWaitEvent(stream, event_, cudaEventWaitExternal),
+                  "cudaStreamWaitEvent");
+    FCCL_TRY_ASSIGN(again, capture_of(stream));
+    capture = again;
   }
-  if (capturing_) {
-    FCCL_TRY(join_capture(stream, graph, capture, dependencies, &answer));
-  } else if (!mixing_ && issued_ != 0 && stream_ != eager_stream_) {
-    FCCL_TRY(wait_on(stream, args));
-  }
+  FCCL_TRY(join_capture(stream, capture, &answer));
   return answer;
 }
 
-Status StreamOrder::join_capture(cudaStream_t stream, cudaGraph_t graph, unsigned long long capture,
-                                 size_t dependencies, Before* answer) {
-  if (!captured_any_ || capture != capture_) {
-    FCCL_TRY(retain(graph, hold_));
+Status StreamOrder::make_event() {
+  if (event_ != nullptr) return {};
+  return cuda_status(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
+}
+
+Status StreamOrder::join_eager(cudaStream_t stream, Before* answer) {
+  stream_ = kLegacyId;
+  if (!is_legacy_stream(stream))
+    FCCL_CUDA_TRY(cudaStreamGetId(stream, &stream_), "cudaStreamGetId");
+  FCCL_TRY(make_event());
+  if (!recorded_ || (!mixing_ && stream_ == eager_stream_)) return {};
+  answer->dependent = false;
+  return cuda_status(cudaStreamWaitEvent(stream, event_, cudaEventWaitDefault),
+                     "cudaStreamWaitEvent");
+}
+
+Status StreamOrder::join_capture(cudaStream_t stream, const Capture& capture, Before* answer) {
+  size_t count = capture.count;
+  // One kernel in front can let this one start early; of anything else the end is awaited.
+  cudaGraphNodeType type = cudaGraphNodeTypeKernel;
+  if (count == 1)
+    FCCL_CUDA_TRY(cudaGraphNodeGetType(capture.last[0], &type), "cudaGraphNodeGetType");
+  if (!captured_any_ || capture.id != capture_) {
+    FCCL_TRY(retain(capture.graph, hold_));
     captured_any_ = true;
-    capture_ = capture;
+    capture_ = capture.id;
     node_ = nullptr;
-  } else if (node_ != nullptr && stream_ != capture_stream_) {
+  }
+  // The handle of the stream per thread means another stream on another thread.
+  const bool same_stream = stream == capture_stream_ && stream != cudaStreamPerThread;
+  const bool follows = std::find(capture.last, capture.last + count, node_) != capture.last + count;
+  if (node_ != nullptr && !same_stream && !follows) {
     FCCL_CUDA_TRY(cudaStreamUpdateCaptureDependencies(
                       stream, &node_, nullptr, 1, cudaStreamAddCaptureDependencies),
                   "cudaStreamUpdateCaptureDependencies");
-    ++dependencies;
+    ++count;
   }
-  // A programmatic edge needs one kernel in front; with several nodes the launch waits for all.
-  if (dependencies > 1) answer->dependent = false;
+  if (count > 1 || type != cudaGraphNodeTypeKernel) answer->dependent = false;
   return {};
-}
-
-Status StreamOrder::wait_on(cudaStream_t stream, const KernelArgs& args) const {
-  auto* control = reinterpret_cast<Control*>(args.ex.window[0]);
-  const ControlLine* line = &control->line;
-  const uint32_t* status = &control->status;
-  const uint32_t* host_abort = args.ex.host_abort;
-  uint32_t number = issued_;
-  void* arguments[] = {&line, &status, &host_abort, &number};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(1);
-  config.blockDim = dim3(1);
-  config.stream = stream;
-  return cuda_status(cudaLaunchKernelExC(&config, wait_for_call_entry(), arguments),
-                     "waiting for the launches on another stream");
-}
-
-Status StreamOrder::mix_in(cudaStream_t stream, bool captured) {
-  if (event_ == nullptr)
-    FCCL_CUDA_TRY(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate");
-  if (!recorded_) return {};
-  return cuda_status(
-      cudaStreamWaitEvent(stream, event_, captured ? cudaEventWaitExternal : cudaEventWaitDefault),
-      "cudaStreamWaitEvent");
 }
 
 Status StreamOrder::after(cudaStream_t stream) {
-  if (mixing_) {
-    recorded_ = true;
-    FCCL_CUDA_TRY(
-        cudaEventRecordWithFlags(
-            event_, stream, capturing_ ? cudaEventRecordExternal : cudaEventRecordDefault),
-        "cudaEventRecord");
-  }
   if (!capturing_) {
-    ++issued_;
+    FCCL_CUDA_TRY(cudaEventRecord(event_, stream), "cudaEventRecord");
+    recorded_ = true;
     eager_stream_ = stream_;
     return {};
   }
-  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  const cudaGraphNode_t* last = nullptr;
-  size_t count = 0;
-  FCCL_CUDA_TRY(cudaStreamGetCaptureInfo(stream, &state, nullptr, nullptr, &last, nullptr, &count),
-                "cudaStreamGetCaptureInfo");
-  capture_stream_ = stream_;
-  node_ = count == 1 ? last[0] : nullptr;
+  if (mixing_) {
+    FCCL_CUDA_TRY(cudaEventRecordWithFlags(event_, stream, cudaEventRecordExternal),
+                  "cudaEventRecord");
+    recorded_ = true;
+  }
+  FCCL_TRY_ASSIGN(capture, capture_of(stream));
+  capture_stream_ = stream;
+  node_ = capture.count == 1 ? capture.last[0] : nullptr;
   return {};
+}
+
+Result<bool> StreamOrder::ended() const {
+  if (!recorded_) return true;
+  const cudaError_t state = cudaEventQuery(event_);
+  if (state == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  FCCL_CUDA_TRY(state, "cudaEventQuery");
+  return true;
 }
 
 }  // namespace fccl
