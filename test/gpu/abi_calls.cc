@@ -73,10 +73,10 @@ std::string abi_collectives(uint64_t seed) {
       };
       const Matrix sum = reduce_reference(x, fcclSum);
       Matrix gathered(TypeKind::BF16, 1, count * kRanks);
-      for (int r = 0; r < kRanks; ++r)
-        for (int64_t i = 0; i < count; ++i)
-          gathered.set_bits(
-              0, r * count + i, copy_reference(part(x[static_cast<size_t>(r)], 0)).bits(0, i));
+      for (int r = 0; r < kRanks; ++r) {
+        const Matrix sent = copy_reference(part(x[static_cast<size_t>(r)], 0));
+        for (int64_t i = 0; i < count; ++i) gathered.set_bits(0, r * count + i, sent.bits(0, i));
+      }
       const auto mine = static_cast<size_t>(rank.rank);
       const auto n = static_cast<size_t>(count);
       DeviceMatrix send(x[mine], 0), reduced(sum, 0), scattered(part(sum, 0), 0), all(gathered, 0),

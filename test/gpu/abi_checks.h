@@ -12,6 +12,7 @@ std::string abi_streams();
 std::string abi_long_rows();
 
 // abi_graphs.cc
+std::string abi_capture_steps();
 std::string abi_graph();
 std::string abi_graph_of_two_streams();
 std::string abi_graph_mixing();

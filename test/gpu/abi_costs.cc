@@ -65,8 +65,9 @@ std::string time_graph(AbiRank& rank, int64_t rows, int64_t hidden, double* leas
   std::string wrong;
   for (int i = 0; i < calls && wrong.empty(); ++i)
     wrong = error_text(buffers.call(rank), "call", rank.comm);
-  CUDA_OK(cudaStreamEndCapture(rank.stream, &graph));
+  const cudaError_t ended = cudaStreamEndCapture(rank.stream, &graph);
   if (!wrong.empty()) return wrong;
+  CUDA_OK(ended);
   CUDA_OK(cudaGraphInstantiate(&run, graph, 0));
   std::vector<double> times;
   for (int i = 0; i < 23; ++i) {
@@ -188,9 +189,13 @@ std::string abi_enqueue() {
     cudaGraph_t graph = nullptr;
     CUDA_OK(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal));
     const double start = now_us();
-    for (int i = 0; i < kBatch; ++i) FCCL_EXPECT_OK(buffers.call(rank), rank.comm);
+    std::string wrong;
+    for (int i = 0; i < kBatch && wrong.empty(); ++i)
+      wrong = error_text(buffers.call(rank), "call", rank.comm);
     const double captured = (now_us() - start) / kBatch;
-    CUDA_OK(cudaStreamEndCapture(rank.stream, &graph));
+    const cudaError_t ended = cudaStreamEndCapture(rank.stream, &graph);
+    if (!wrong.empty()) return wrong;
+    CUDA_OK(ended);
     CUDA_OK(cudaGraphDestroy(graph));
     std::printf("  rank %d: host time of a call: eager %.2f us (least %.2f), captured %.2f us\n",
                 rank.rank,

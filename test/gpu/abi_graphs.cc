@@ -1,6 +1,8 @@
 // CUDA graphs through the C ABI: the first call of a communicator inside a capture, several shapes
 // in one graph, replays mixed with eager calls, two streams in one capture, graphs that outlive a
 // communicator.
+#include <cstdio>
+
 #include "gpu/abi_checks.h"
 #include "gpu/abi_world.h"
 
@@ -21,8 +23,9 @@ class Graph {
                       const std::function<std::string()>& issue) {
     CUDA_OK(cudaStreamBeginCapture(stream, mode));
     const std::string wrong = issue();
-    CUDA_OK(cudaStreamEndCapture(stream, &graph_));
-    if (!wrong.empty()) return wrong;
+    const cudaError_t ended = cudaStreamEndCapture(stream, &graph_);
+    if (!wrong.empty()) return wrong;  // it tells more than what it did to the capture
+    CUDA_OK(ended);
     CUDA_OK(cudaGraphInstantiate(&run_, graph_, 0));
     return "";
   }
@@ -43,7 +46,87 @@ std::string issue_all(const AbiRank& rank, const std::vector<RankJob>& jobs) {
   return "";
 }
 
+// Does `step` leave a capture alive? What is wrong, or "".
+std::string survives(const char* name, cudaStream_t stream, void* buffer,
+                     const std::function<std::string()>& step) {
+  CUDA_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CUDA_OK(cudaMemsetAsync(buffer, 0, 64, stream));
+  std::string wrong = step();
+  cudaGraph_t graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+  static_cast<void>(cudaGetLastError());
+  if (ended != cudaSuccess)
+    wrong += (wrong.empty() ? "" : "; ") + std::string("the capture: ") + cudaGetErrorString(ended);
+  if (graph != nullptr) CUDA_OK(cudaGraphDestroy(graph));
+  std::printf("  %s: %s\n", name, wrong.empty() ? "ok" : wrong.c_str());
+  return wrong.empty() ? "" : std::string(name) + ": " + wrong;
+}
+
+std::string told(cudaError_t result) {
+  static_cast<void>(cudaGetLastError());
+  return result == cudaSuccess ? "" : cudaGetErrorString(result);
+}
+
 }  // namespace
+
+// What a call does to the capture that it joins, step by step: the one that a driver refuses shows.
+std::string abi_capture_steps() {
+  const FusedJobs jobs = random_jobs(2, 41, 2, kMostElements);
+  return abi_threads(abi_options(2), [&](AbiRank& rank) -> std::string {
+    auto mine = on_rank(jobs, rank.rank);
+    void* buffer = nullptr;
+    cudaEvent_t event = nullptr;
+    CUDA_OK(cudaMalloc(&buffer, 64));
+    CUDA_OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    rank.meet();
+    cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+    cudaGraph_t graph = nullptr;
+    const cudaGraphNode_t* last = nullptr;
+    const cudaGraphEdgeData* edges = nullptr;
+    size_t count = 0;
+    const auto ask = [&] {
+      return told(
+          cudaStreamGetCaptureInfo(rank.stream, &state, nullptr, &graph, &last, &edges, &count));
+    };
+    const std::pair<const char*, std::function<std::string()>> steps[] = {
+        {"capture info", ask},
+        {"type of a node",
+         [&] {
+           cudaGraphNodeType type{};
+           const std::string wrong = ask();
+           return wrong.empty() ? told(cudaGraphNodeGetType(last[0], &type)) : wrong;
+         }},
+        {"user object",
+         [&] {
+           cudaUserObject_t object = nullptr;
+           std::string wrong = ask();
+           if (wrong.empty())
+             wrong = told(cudaUserObjectCreate(
+                 &object, buffer, [](void*) {}, 1, cudaUserObjectNoDestructorSync));
+           if (wrong.empty())
+             wrong = told(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+           return wrong;
+         }},
+        {"external wait",
+         [&] { return told(cudaStreamWaitEvent(rank.stream, event, cudaEventWaitExternal)); }},
+        {"external record",
+         [&] {
+           return told(cudaEventRecordWithFlags(event, rank.stream, cudaEventRecordExternal));
+         }},
+        {"one call", [&] { return mine[0].issue(rank, rank.stream); }},
+        {"two calls", [&] { return issue_all(rank, mine); }},
+    };
+    std::string all;
+    for (const auto& [name, step] : steps) {
+      const std::string wrong = survives(name, rank.stream, buffer, step);
+      if (!wrong.empty()) all += (all.empty() ? "" : "; ") + wrong;
+    }
+    rank.meet();
+    CUDA_OK(cudaEventDestroy(event));
+    CUDA_OK(cudaFree(buffer));
+    return all;
+  });
+}
 
 std::string abi_graph() {
   const FusedJobs first = random_jobs(5, 1, 2, kMostElements),

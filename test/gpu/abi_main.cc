@@ -25,6 +25,7 @@ const Part kParts[] = {
     {"collectives", [] { return abi_collectives(1); }},
     {"long", abi_long_rows},
     {"streams", abi_streams},
+    {"capture_steps", abi_capture_steps},
     {"graph", abi_graph},
     {"two_streams", abi_graph_of_two_streams},
     {"mixing", abi_graph_mixing},

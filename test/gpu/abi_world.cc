@@ -47,7 +47,7 @@ AbiOptions abi_options(int ranks, Variables environment) {
   options.config.backend = fcclBackendCuda;
   options.config.shared_device = ranks > options.devices ? 1 : 0;
   options.config.init_timeout_ms = 20000;
-  options.config.call_timeout_ms = 10000;
+  options.config.call_timeout_ms = 3000;
   options.config.destroy_timeout_ms = 5000;
   options.environment = std::move(environment);
   return options;
