@@ -88,7 +88,9 @@ void Connector::start_next() {
 
 // Goes on to the next endpoint at once, and pauses after the last.
 void Connector::fail(const std::string& why, bool somebody_listens) {
-  last_failure_ = why;
+  // A refusal tells less than what somebody who listened did before.
+  if (somebody_listens || !somebody_ever_) last_failure_ = why;
+  somebody_ever_ = somebody_ever_ || somebody_listens;
   stream_.reset();
   connecting_.reset();
   somebody_in_round_ = somebody_in_round_ || somebody_listens;

@@ -38,7 +38,7 @@ class Connector {
   // Legal once connected(). Further messages may already wait in the stream.
   Stream take() { return std::move(*stream_); }
   bool nobody_listens(int rounds) const { return empty_rounds_ >= rounds; }
-  // Why the last try failed, for the error of the owner.
+  // The most telling failure so far, for the error of the owner.
   const std::string& last_failure() const { return last_failure_; }
 
  private:
@@ -55,6 +55,7 @@ class Connector {
   Phase phase_ = Phase::Pause;
   size_t next_endpoint_ = 0;
   bool somebody_in_round_ = false;
+  bool somebody_ever_ = false;
   int empty_rounds_ = 0;
   int64_t pause_ms_ = 0;
   Deadline timer_;

@@ -21,7 +21,7 @@ Result<Stream> connect(const RendezvousArgs& args, const Limit& limit) {
     if (limit.aborted()) return error(Code::Aborted, "aborted while connecting to the rendezvous");
     if (limit.deadline.expired())
       return error(Code::Timeout,
-                   "rank %d did not reach the rendezvous within %lld ms; the last try: %s",
+                   "rank %d did not reach the rendezvous within %lld ms: %s",
                    args.mine.rank,
                    static_cast<long long>(limit.deadline.limit_ms()),
                    connector.last_failure().c_str());
