@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace fccl {
+
 Status KernelBook::load(int ranks) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if ((ranks_loaded_ >> ranks & 1) != 0) return {};

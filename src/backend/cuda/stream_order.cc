@@ -10,7 +10,8 @@ constexpr unsigned long long kLegacyId = 1;  // as cudaStreamGetId tells it
 }  // namespace
 
 StreamOrder::~StreamOrder() {
-  if (event_ == nullptr) return;
+  // Nodes of graphs that may be replayed later name it.
+  if (event_ == nullptr || (mixing_ && captured_any_)) return;
   const DeviceScope scope(device_);
   static_cast<void>(cudaEventDestroy(event_));
 }
