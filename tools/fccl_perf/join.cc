@@ -32,7 +32,7 @@ Outcome choose_device(const RankSetup& setup, std::unique_ptr<Device>& device) {
   const int ordinal = options.shared_device ? setup.local_rank % std::max(1, cuda_device_count())
                                             : setup.local_rank;
   device = make_cuda_device(ordinal, options.null_stream, problem);
-  return device ? Outcome() : Outcome::failure(fmt::format("rank {}: {}", setup.rank, problem));
+  return device ? Outcome() : Outcome::failure(problem);
 }
 
 // The id of ranks that we started: rank 0 leaves it in the shared block.

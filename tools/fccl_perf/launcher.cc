@@ -97,6 +97,10 @@ void report_failure(const SharedBlock& block) {
     if (one.state.load() == 2) std::fprintf(stderr, "fccl_perf: rank %d: %s\n", rank, one.error);
     if (one.started.load() < block.rank[laggard].started.load()) laggard = rank;
   }
+  bool called = false;
+  for (int rank = 0; rank < block.ranks; ++rank)
+    called = called || block.rank[rank].started.load() > 0;
+  if (!called) return;  // it failed before the first call: the texts say it all
   std::string ranks;
   for (int rank = 0; rank < block.ranks; ++rank) {
     const SharedBlock::Rank& one = block.rank[rank];
