@@ -67,7 +67,7 @@ Status StreamOrder::join_eager(cudaStream_t stream, Before* answer) {
 }
 
 Status StreamOrder::join_capture(cudaStream_t stream, const Capture& capture, Before* answer) {
-  size_t count = capture.count;
+  const size_t count = capture.count;
   // One kernel in front can let this one start early; of anything else the end is awaited.
   cudaGraphNodeType type = cudaGraphNodeTypeKernel;
   if (count == 1)
@@ -85,7 +85,7 @@ Status StreamOrder::join_capture(cudaStream_t stream, const Capture& capture, Be
     FCCL_CUDA_TRY(cudaStreamUpdateCaptureDependencies(
                       stream, &node_, nullptr, 1, cudaStreamAddCaptureDependencies),
                   "cudaStreamUpdateCaptureDependencies");
-    ++count;
+    answer->dependent = false;
   }
   if (count > 1 || type != cudaGraphNodeTypeKernel) answer->dependent = false;
   return {};
