@@ -1,9 +1,9 @@
 // AllGather and Broadcast: pure copies (a NaN becomes the canonical one, as in every output).
 //
 // AllGather: every rank pushes its part to all. Closed by itself.
-// Broadcast: the root pushes, the others only receive, and a rank that has the data has heard of the
-// root alone. So that the exchange is closed all the same, every rank arrives at the pads of all peers
-// when it starts (hop 1, tile 0) and leaves only after it saw all arrivals.
+// Broadcast: the root pushes, the others only receive, and a rank that has the data has heard of
+// the root alone. So that the exchange is closed all the same, every rank arrives at the pads of
+// all peers when it starts (hop 1, tile 0) and leaves only after it saw all arrivals.
 #pragma once
 #include "device/algo/steps.h"
 
@@ -36,7 +36,8 @@ class Gather {
   }
 
  private:
-  FCCL_DEVICE static void gather_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
+  FCCL_DEVICE static void gather_tiles(Block& blk, const KernelArgs& a,
+                                       const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0, Hop::Gather);
     each_tile(blk, a, [&](int tile, int first, int last) {
       const auto own = part_of(a, a.ex.rank);
@@ -52,7 +53,8 @@ class Gather {
     });
   }
 
-  FCCL_DEVICE static void broadcast_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
+  FCCL_DEVICE static void broadcast_tiles(Block& blk, const KernelArgs& a,
+                                          const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0, Hop::Gather);
     const Flags<kRanks> closing(exchange, 1, Hop::Gather);
     if (blk.id() == 0) closing.publish(blk, 0);
@@ -71,7 +73,9 @@ class Gather {
   }
 
   FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int q) {
-    return {Tensor{a.norm_out.ptr + q * a.part_stride, a.norm_out.stride}, a.hidden, a.total_rows - 1,
+    return {Tensor{a.norm_out.ptr + q * a.part_stride, a.norm_out.stride},
+            a.hidden,
+            a.total_rows - 1,
             a.last_hidden};
   }
 
@@ -87,8 +91,8 @@ class Gather {
   }
 
   // Sends a row of the input to all peers and copies it to the own output.
-  FCCL_DEVICE static void push_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop, int row,
-                                   const Rows<T, false>* own) {
+  FCCL_DEVICE static void push_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop,
+                                   int row, const Rows<T, false>* own) {
     const auto input = Rows<T, false>(a.input, a.hidden, a.total_rows - 1, a.last_hidden).row(row);
     const auto copy = own->row(row);
     const bool alone = rank_count<kRanks>(a.ex) == 1;
@@ -101,8 +105,8 @@ class Gather {
     });
   }
 
-  FCCL_DEVICE static void take_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop, int q,
-                                   int row, const Rows<T, false>& out) {
+  FCCL_DEVICE static void take_row(Block& blk, const KernelArgs& a, const Protocol<kRanks>& hop,
+                                   int q, int row, const Rows<T, false>& out) {
     const auto line = out.row(row);
     const auto& in = hop.reader();
     blk.each_pack(0, a.packs, [&](Slot, int p) {

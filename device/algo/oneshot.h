@@ -1,9 +1,9 @@
-// One-shot: every rank pushes its rows to every peer, and each rank reduces all rows itself. One hop,
-// (ranks - 1) times the tensor on the wire: best while latency counts.
+// One-shot: every rank pushes its rows to every peer, and each rank reduces all rows itself. One
+// hop, (ranks - 1) times the tensor on the wire: best while latency counts.
 //
-// A tile is the rows that are pushed before any of them is waited for; where tiles are rows, a block
-// pushes its next row before it waits for this one. Closed: a rank leaves after it has received every row
-// of every rank (with no rows, in checked mode, every header).
+// A tile is the rows that are pushed before any of them is waited for; where tiles are rows, a
+// block pushes its next row before it waits for this one. Closed: a rank leaves after it has
+// received every row of every rank (with no rows, in checked mode, every header).
 #pragma once
 #include "device/algo/steps.h"
 
@@ -14,12 +14,14 @@ class Oneshot {
  public:
   using T = typename Epilogue::Type;
   // Where every pack is waited for by itself. An arrival stands for a tile, and pads are few.
-  static constexpr bool kTilesAreRows = Block::kOneRowTiles && Protocol<kRanks>::kind != ProtocolKind::Flags;
+  static constexpr bool kTilesAreRows =
+      Block::kOneRowTiles && Protocol<kRanks>::kind != ProtocolKind::Flags;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
     if constexpr (kTilesAreRows) {
       const auto input = input_rows<Epilogue>(a);
-      const auto first = prefetch_row(blk, a, input, blk.id());  // on its way before the control line is
+      const auto first =
+          prefetch_row(blk, a, input, blk.id());  // on its way before the control line is
       Exchange<kRanks> exchange(a.ex);
       if (!exchange.usable()) return;
       Oneshot(blk, a, exchange).run_rows(first);
@@ -34,11 +36,15 @@ class Oneshot {
 
  private:
   FCCL_DEVICE Oneshot(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), exchange_(exchange), hop_(exchange, 0, Hop::Gather), epilogue_(a),
+      : blk_(blk),
+        a_(a),
+        exchange_(exchange),
+        hop_(exchange, 0, Hop::Gather),
+        epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
-  // A tile is one row. The ticket is taken while the first row's data is under way. The own row is loaded
-  // again when it is its turn: it need not be held while the next one is pushed.
+  // A tile is one row. The ticket is taken while the first row's data is under way. The own row is
+  // loaded again when it is its turn: it need not be held while the next one is pushed.
   template <class Mine>
   FCCL_DEVICE void run_rows(const Mine& first) {
     if (blk_.id() < a_.rows) push(blk_.id(), first);
@@ -56,7 +62,9 @@ class Oneshot {
       if (last && (a_.flags & kEarlyTrigger)) blk_.let_later_kernels_start();
       hop_.publish(blk_, row);
       const bool begins = row == blk_.id() && !a_.ex.checked;
-      if (!hop_.acquire(blk_, row, row) || !reduce(row, prefetch_input(row), kept, squares, begins, last)) return;
+      if (!hop_.acquire(blk_, row, row) ||
+          !reduce(row, prefetch_input(row), kept, squares, begins, last))
+        return;
     }
   }
 
@@ -76,11 +84,13 @@ class Oneshot {
       if (!hop_.acquire(blk_, tile, first)) return;
       const bool more = tile + blk_.count() < tiles;
       for (int row = first; row < last; ++row)
-        if (!reduce(row, prefetch_input(row), kept, squares, false, !more && row + 1 == last)) return;
+        if (!reduce(row, prefetch_input(row), kept, squares, false, !more && row + 1 == last))
+          return;
     }
   }
 
-  FCCL_DEVICE static auto prefetch_row(Block& blk, const KernelArgs& a, const Rows<T, Epilogue::kWhole>& rows, int row) {
+  FCCL_DEVICE static auto prefetch_row(Block& blk, const KernelArgs& a,
+                                       const Rows<T, Epilogue::kWhole>& rows, int row) {
     const auto input = rows.row(row);
     return blk.prefetch(0, row < a.rows ? a.packs : 0, [input](int p) { return input.load(p); });
   }
@@ -97,10 +107,12 @@ class Oneshot {
 
   // Sum, residual, norm of one row. False on all lanes after a failure.
   template <class Mine, class Kept, class SquaresT>
-  FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool begins, bool last) {
+  FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool begins,
+                          bool last) {
     const auto line = epilogue_.row(row, row);
     kept.start(row);
-    const auto residual = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_residual(p); });
+    const auto residual =
+        blk_.prefetch(0, a_.packs, [line](int p) { return line.load_residual(p); });
     if constexpr (Epilogue::kNorm) {
       const auto weight = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_weight(p); });
       if (begins) exchange_.begin(blk_);  // the loads are under way
@@ -108,8 +120,8 @@ class Oneshot {
       const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
       if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);
-      blk_.each_pack(0, a_.packs,
-                     [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
+      blk_.each_pack(
+          0, a_.packs, [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
       blk_.end_row(!last);
     } else {
       if (begins) exchange_.begin(blk_);
@@ -120,8 +132,8 @@ class Oneshot {
   }
 
   template <class Line, class Mine, class Residual, class Kept, class SquaresT>
-  FCCL_DEVICE void receive(int row, const Line& line, const Mine& mine, const Residual& residual, Kept& kept,
-                           SquaresT& squares) {
+  FCCL_DEVICE void receive(int row, const Line& line, const Mine& mine, const Residual& residual,
+                           Kept& kept, SquaresT& squares) {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
     const auto& in = hop_.reader();
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {

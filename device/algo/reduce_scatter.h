@@ -1,6 +1,6 @@
-// ReduceScatter: the first hop of the row-owned two-shot. Part o of every rank's input goes to rank o,
-// which folds the parts in rank order. Closed: every rank has rows (the host launches nothing for none),
-// so it receives something of every rank.
+// ReduceScatter: the first hop of the row-owned two-shot. Part o of every rank's input goes to rank
+// o, which folds the parts in rank order. Closed: every rank has rows (the host launches nothing
+// for none), so it receives something of every rank.
 #pragma once
 #include "device/algo/steps.h"
 
@@ -21,7 +21,8 @@ class ReduceScatter {
   }
 
  private:
-  FCCL_DEVICE static void fold_tiles(Block& blk, const KernelArgs& a, const Exchange<kRanks>& exchange) {
+  FCCL_DEVICE static void fold_tiles(Block& blk, const KernelArgs& a,
+                                     const Exchange<kRanks>& exchange) {
     const Protocol<kRanks> hop(exchange, 0, Hop::Scatter);
     const Epilogue epilogue(a);
     const int size = a.ex.tile_rows;
@@ -30,7 +31,8 @@ class ReduceScatter {
       const int first = tile * size;
       const int last = first + size < a.rows ? first + size : a.rows;
       each_rank<kRanks>(a.ex, 1, [&](int i) {
-        const auto part = part_of(a, a.ex.rank + i < a.ex.ranks ? a.ex.rank + i : a.ex.rank + i - a.ex.ranks);
+        const auto part =
+            part_of(a, a.ex.rank + i < a.ex.ranks ? a.ex.rank + i : a.ex.rank + i - a.ex.ranks);
         const auto out = hop.sender(i);
         for (int row = first; row < last; ++row) {
           const int64_t at = static_cast<int64_t>(row) * a.packs;
@@ -47,7 +49,9 @@ class ReduceScatter {
   }
 
   FCCL_DEVICE static Rows<T, false> part_of(const KernelArgs& a, int owner) {
-    return {Tensor{a.input.ptr + owner * a.part_stride, a.input.stride}, a.hidden, a.total_rows - 1,
+    return {Tensor{a.input.ptr + owner * a.part_stride, a.input.stride},
+            a.hidden,
+            a.total_rows - 1,
             a.last_hidden};
   }
 

@@ -16,8 +16,8 @@ struct Received {
 
 // x[0] + x[1] + ... in rank order of pack `index`; the own one is `mine`. False: failed.
 template <int kRanks, class T, class Reader, class Line>
-FCCL_DEVICE bool fold_ranks(Block& blk, const ExchangeArgs& ex, const Reader& in, int64_t index, int row, Pack mine,
-                            const Line& line, Floats<kElements<T>>& sum) {
+FCCL_DEVICE bool fold_ranks(Block& blk, const ExchangeArgs& ex, const Reader& in, int64_t index,
+                            int row, Pack mine, const Line& line, Floats<kElements<T>>& sum) {
   auto add = [&](int q, Pack x) {
     if (q == 0) {
       sum = to_floats<T>(x);

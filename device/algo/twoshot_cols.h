@@ -1,11 +1,11 @@
 // Two-shot, each rank owns columns: for few tokens, when a rank would own no row. The owner of some
-// columns sums them for every row, adds the residual, rounds, and sends them to all together with the
-// sums of squares of its units; everybody finishes the tree and normalises. Two hops, 2 (ranks-1)/ranks
-// times the tensor on the wire.
+// columns sums them for every row, adds the residual, rounds, and sends them to all together with
+// the sums of squares of its units; everybody finishes the tree and normalises. Two hops, 2
+// (ranks-1)/ranks times the tensor on the wire.
 //
-// Columns are owned in units (types/units.h), so the split changes no bit of the norm. A slot of the
-// second hop holds, for each row, the owner's packs and then its unit sums, four to a pack. The owner
-// sends to itself too: the lane that normalises a pack is not the lane that summed it.
+// Columns are owned in units (types/units.h), so the split changes no bit of the norm. A slot of
+// the second hop holds, for each row, the owner's packs and then its unit sums, four to a pack. The
+// owner sends to itself too: the lane that normalises a pack is not the lane that summed it.
 // Closed: every unit that arrives was made from something of every rank.
 #pragma once
 #include "device/algo/steps.h"
@@ -30,13 +30,18 @@ class TwoshotCols {
   struct Columns {
     int first;  // pack
     int packs;
-    int unit;   // first unit
+    int unit;  // first unit
     int units;
   };
 
   FCCL_DEVICE TwoshotCols(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
-        input_(input_rows<Epilogue>(a)), units_(units_of_row(a.hidden, a.packs, kElements<T>)),
+      : blk_(blk),
+        a_(a),
+        scatter_(exchange, 0, Hop::Scatter),
+        gather_(exchange, 1, Hop::Gather),
+        epilogue_(a),
+        input_(input_rows<Epilogue>(a)),
+        units_(units_of_row(a.hidden, a.packs, kElements<T>)),
         slots_(column_slots(units_, a.ex.ranks)) {}
 
   FCCL_DEVICE Columns columns_of(int owner) const {
@@ -96,7 +101,8 @@ class TwoshotCols {
       const int64_t at = scatter_at(row) - columns.first;
       const auto input = input_.row(row);
       const auto out = scatter_.sender(i);
-      blk_.each_pack(columns.first, columns.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
+      blk_.each_pack(
+          columns.first, columns.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
     });
     blk_.chaos();
   }
@@ -150,7 +156,8 @@ class TwoshotCols {
     } else {
       for (int owner = 0; owner < a_.ex.ranks; ++owner) {
         const Columns columns = columns_of(owner);
-        blk_.each_pack(columns.first, columns.packs, [&](Slot s, int p) { take(s, p, owner, columns.first); });
+        blk_.each_pack(
+            columns.first, columns.packs, [&](Slot s, int p) { take(s, p, owner, columns.first); });
       }
     }
     blk_.each_pack(0, slots_.sum_packs * a_.ex.ranks, [&](Slot, int j) {
@@ -165,13 +172,14 @@ class TwoshotCols {
       uint32_t words[4];
       pack_to_words(got, words);
       for (int k = 0; k < 4; ++k)
-        if (4 * part + k < columns.units) sums[columns.unit + 4 * part + k] = float_of_bits(words[k]);
+        if (4 * part + k < columns.units)
+          sums[columns.unit + 4 * part + k] = float_of_bits(words[k]);
     });
     const float total = blk_.finish_units(sums, units_.count);
     if (blk_.row_failed()) return false;
     const float scale = epilogue_.scale(total);
-    blk_.each_pack(0, a_.packs,
-                   [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
+    blk_.each_pack(
+        0, a_.packs, [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
     blk_.meet();
     return true;
   }

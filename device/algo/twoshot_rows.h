@@ -1,14 +1,14 @@
 // Two-shot, each rank owns rows: the owner gets its rows from all, sums them, adds the residual and
-// sends the rounded result to all; everybody normalises what it gets. Two hops, 2 (ranks-1)/ranks times
-// the tensor on the wire.
+// sends the rounded result to all; everybody normalises what it gets. Two hops, 2 (ranks-1)/ranks
+// times the tensor on the wire.
 //
-// Owner o's rows are fcclRowRange(total_rows, ranks, o); this launch takes chunk_rows of each range from
-// chunk_first on. With a row-sharded residual the owner alone reads and writes the residual rows, and
-// sends norm_out instead of h, so that the others only copy.
-// Three phases per block, each over tiles in increasing order: push all, own rows, rows of the others.
-// The first never waits; the second waits for the first of others, the third for the second: with a
-// resident grid nobody waits in a circle. Closed: whoever gets a row of owner o gets something of every
-// rank through it, and every launch has at least one row.
+// Owner o's rows are fcclRowRange(total_rows, ranks, o); this launch takes chunk_rows of each range
+// from chunk_first on. With a row-sharded residual the owner alone reads and writes the residual
+// rows, and sends norm_out instead of h, so that the others only copy. Three phases per block, each
+// over tiles in increasing order: push all, own rows, rows of the others. The first never waits;
+// the second waits for the first of others, the third for the second: with a resident grid nobody
+// waits in a circle. Closed: whoever gets a row of owner o gets something of every rank through it,
+// and every launch has at least one row.
 #pragma once
 #include "device/algo/steps.h"
 
@@ -31,12 +31,16 @@ class TwoshotRows {
  private:
   struct Range {
     int64_t first;  // row of the tensor
-    int rows;       // in this launch
-    int64_t before; // owner's rows in front of `first`
+    int rows;  // in this launch
+    int64_t before;  // owner's rows in front of `first`
   };
 
   FCCL_DEVICE TwoshotRows(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
-      : blk_(blk), a_(a), scatter_(exchange, 0, Hop::Scatter), gather_(exchange, 1, Hop::Gather), epilogue_(a),
+      : blk_(blk),
+        a_(a),
+        scatter_(exchange, 0, Hop::Scatter),
+        gather_(exchange, 1, Hop::Gather),
+        epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
   FCCL_DEVICE Range range_of(int owner) const {

@@ -1,5 +1,5 @@
-// The execution context on the CPU: one host thread is one block, a step is a loop over the packs of a
-// row, and a value that crosses two steps lives in the launch's scratch, one element per pack.
+// The execution context on the CPU: one host thread is one block, a step is a loop over the packs
+// of a row, and a value that crosses two steps lives in the launch's scratch, one element per pack.
 #pragma once
 #include "device/dialect/memory_cpu.h"
 #include "device/entry/cpu_entry.h"
@@ -41,14 +41,16 @@ class Squares {
       for (int i = 0; i < Floats<N>::kVectors; ++i) {
         const auto odd = hn::DupOdd(x.v[i]);
         const auto pairs = hn::MulAdd(odd, odd, hn::Mul(x.v[i], x.v[i]));
-        hn::StoreU(hn::LowerHalf(hn::ConcatEven(Tag(), pairs, pairs)), hn::Half<Tag>(),
+        hn::StoreU(hn::LowerHalf(hn::ConcatEven(Tag(), pairs, pairs)),
+                   hn::Half<Tag>(),
                    to + i * Floats<N>::kLanes / 2);
       }
     } else {
       float e[N];
       for (int i = 0; i < Floats<N>::kVectors; ++i)
         hn::StoreU(x.v[i], typename Floats<N>::Tag(), e + i * Floats<N>::kLanes);
-      for (int i = 0; i < N / 2; ++i) to[i] = __builtin_fmaf(e[2 * i + 1], e[2 * i + 1], e[2 * i] * e[2 * i]);
+      for (int i = 0; i < N / 2; ++i)
+        to[i] = __builtin_fmaf(e[2 * i + 1], e[2 * i + 1], e[2 * i] * e[2 * i]);
     }
   }
   float* pairs() const { return pairs_; }
@@ -82,12 +84,20 @@ FCCL_DEVICE void add_levels(float* x, int count, int levels) {
 
 class Block {
  public:
-  static constexpr bool kOneRowTiles = false;  // a tile may hold several rows, pushed before any wait
+  static constexpr bool kOneRowTiles =
+      false;  // a tile may hold several rows, pushed before any wait
 
-  enum Report { kNothing, kTellPeers, kWriteRecord };  // of a failure that this block was the first to see
+  enum Report {
+    kNothing,
+    kTellPeers,
+    kWriteRecord
+  };  // of a failure that this block was the first to see
 
   explicit Block(const CpuLaunch& launch)
-      : id_(launch.block), count_(launch.blocks), free_(launch.scratch), spins_(launch.spins),
+      : id_(launch.block),
+        count_(launch.blocks),
+        free_(launch.scratch),
+        spins_(launch.spins),
         chaos_(launch.chaos) {}
 
   int id() const { return id_; }
@@ -129,8 +139,8 @@ class Block {
     return squares.pairs()[0];
   }
   // Sums of the units that start at pack `first`, `count` packs of them, to sums[0 ..].
-  FCCL_DEVICE void sum_units(Squares squares, int first, int count, int elements, int packs_per_unit,
-                             float* sums) {
+  FCCL_DEVICE void sum_units(Squares squares, int first, int count, int elements,
+                             int packs_per_unit, float* sums) {
     if (count <= 0) return;
     float* x = squares.pairs() + first * (elements / 2);
     const int pairs = count * elements / 2;
@@ -204,7 +214,8 @@ class Block {
       relax();
       if (ready()) return true;
     }
-    constexpr uint64_t kSliceNs = 20000000;  // an abort or a dead peer is seen after this at the latest
+    constexpr uint64_t kSliceNs =
+        20000000;  // an abort or a dead peer is seen after this at the latest
     const uint64_t start = now_ns();
     fetch_add(&bell.sleepers, 1u);
     bool done = false;

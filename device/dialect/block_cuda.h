@@ -1,12 +1,12 @@
-// The execution context on CUDA: a block of threads, a step is a strided loop over the packs of a row
-// (pack = thread + k * threads), unrolled with everything in registers where the row fits into
-// FCCL_CUDA_PACKS packs per thread. With 0, rows of any length: a value of a step is loaded where it is
-// used, the kept row is read again from norm_out, and the squares stand in shared memory.
+// The execution context on CUDA: a block of threads, a step is a strided loop over the packs of a
+// row (pack = thread + k * threads), unrolled with everything in registers where the row fits into
+// FCCL_CUDA_PACKS packs per thread. With 0, rows of any length: a value of a step is loaded where
+// it is used, the kept row is read again from norm_out, and the squares stand in shared memory.
 //
-// The tree of squares: inside a pack, inside a warp for each k (32 neighbouring packs), then over the
-// groups of 32 packs; low bits of the element index first throughout. Sums of one row are written to one
-// of two shared arrays in turn, so that a row needs one barrier only.
-// A lane that failed goes on to the barriers; they carry the failure to the whole block.
+// The tree of squares: inside a pack, inside a warp for each k (32 neighbouring packs), then over
+// the groups of 32 packs; low bits of the element index first throughout. Sums of one row are
+// written to one of two shared arrays in turn, so that a row needs one barrier only. A lane that
+// failed goes on to the barriers; they carry the failure to the whole block.
 #pragma once
 #include "device/dialect/memory_cuda.h"
 #include "device/types/units.h"
@@ -35,7 +35,7 @@ FCCL_DEVICE float warp_tree(float x, int width = 32) {
 }
 
 struct Slot {
-  int k;     // of this lane
+  int k;  // of this lane
   int pack;  // of the step
 };
 
@@ -88,9 +88,7 @@ class LoadedLate {
 
 class Squares {
  public:
-  FCCL_DEVICE Squares() {
-    FCCL_UNROLL for (int k = 0; k < kHeldPacks; ++k) sums_[k] = 0.0f;
-  }
+  FCCL_DEVICE Squares() { FCCL_UNROLL for (int k = 0; k < kHeldPacks; ++k) sums_[k] = 0.0f; }
   template <int N>
   FCCL_DEVICE void set(Slot s, const Floats<N>& x) {
     if constexpr (kStreamed) {
@@ -113,7 +111,11 @@ class Squares {
 class Block {
  public:
   static constexpr bool kOneRowTiles = true;
-  enum Report { kNothing, kTellPeers, kWriteRecord };  // of a failure that this lane was the first to see
+  enum Report {
+    kNothing,
+    kTellPeers,
+    kWriteRecord
+  };  // of a failure that this lane was the first to see
 
   FCCL_DEVICE Block() {}
   FCCL_DEVICE int id() const { return static_cast<int>(blockIdx.x); }
@@ -222,8 +224,8 @@ class Block {
   FCCL_DEVICE int report() const { return report_; }
 
   // ---- waits
-  // Polls `ready`; no clock and nothing else is looked at in 1024 rounds. Then `stop` is asked, with the
-  // time waited since its first call; true ends the wait (it has called set_failed).
+  // Polls `ready`; no clock and nothing else is looked at in 1024 rounds. Then `stop` is asked,
+  // with the time waited since its first call; true ends the wait (it has called set_failed).
   template <class Ready, class Stop>
   FCCL_DEVICE bool wait(Doorbell&, Ready&& ready, Stop&& stop) {
     constexpr uint32_t kRounds = 1024;
@@ -261,7 +263,8 @@ class Block {
     } else {
       static_assert(kHeldPacks == 1 || kHeldPacks == 2 || kHeldPacks == 4);  // at most 64 groups
       const int i = 2 * lane();
-      return warp_tree(__fadd_rn(i < count ? groups[i] : 0.0f, i + 1 < count ? groups[i + 1] : 0.0f));
+      return warp_tree(
+          __fadd_rn(i < count ? groups[i] : 0.0f, i + 1 < count ? groups[i + 1] : 0.0f));
     }
   }
 
@@ -284,7 +287,8 @@ class Block {
     }
   }
   // A warp per unit: at most 32 groups of 32 packs.
-  FCCL_DEVICE static void stored_units(const float* from, int count, int packs_per_unit, float* sums) {
+  FCCL_DEVICE static void stored_units(const float* from, int count, int packs_per_unit,
+                                       float* sums) {
     const int groups = (packs_per_unit + 31) / 32;
     for (int u = thread() / 32; u * packs_per_unit < count; u += threads() / 32) {
       float mine = 0.0f;

@@ -1,16 +1,17 @@
 // Memory words on the CPU: what peers store into and poll.
 //
-// store_peer/load_peer move 16 bytes of a mailbox. Each aligned 8-byte half is a single access on every
-// 64-bit CPU (16 bytes on x86-64 with AVX); readers test all four words, so a torn pack is seen as not
-// arrived. Halves are release stores and acquire loads: that orders a slot's re-arm before the peer's
-// next push on weakly ordered CPUs and is what ThreadSanitizer understands; on x86-64 they are plain
-// moves, so there (without TSan) one vector access does it.
+// store_peer/load_peer move 16 bytes of a mailbox. Each aligned 8-byte half is a single access on
+// every 64-bit CPU (16 bytes on x86-64 with AVX); readers test all four words, so a torn pack is
+// seen as not arrived. Halves are release stores and acquire loads: that orders a slot's re-arm
+// before the peer's next push on weakly ordered CPUs and is what ThreadSanitizer understands; on
+// x86-64 they are plain moves, so there (without TSan) one vector access does it.
 //
-// Sleeping: a writer stores its data, then rings: a sequentially consistent read-modify-write of the
-// reader's doorbell, then a look at its sleepers. A reader counts itself as a sleeper (sequentially
-// consistent), reads the doorbell, looks at the data once more and sleeps only while the doorbell is
-// unchanged. In the total order of those accesses either the writer sees the sleeper and wakes it, or
-// the reader reads the new doorbell, which synchronises with the writer, and so sees the data.
+// Sleeping: a writer stores its data, then rings: a sequentially consistent read-modify-write of
+// the reader's doorbell, then a look at its sleepers. A reader counts itself as a sleeper
+// (sequentially consistent), reads the doorbell, looks at the data once more and sleeps only while
+// the doorbell is unchanged. In the total order of those accesses either the writer sees the
+// sleeper and wakes it, or the reader reads the new doorbell, which synchronises with the writer,
+// and so sees the data.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "device/dialect/pack_cpu.h"
+#include "device/dialect/pause.h"
 
 namespace fccl::FCCL_TARGET {
 
@@ -51,19 +53,24 @@ FCCL_DEVICE Pack load_staged(const char* from) {
   return {hn::LoadU(WordTag(), reinterpret_cast<const uint32_t*>(from))};
 }
 
-// Asks for a line a little ahead of `at`. A pack is a quarter of a line, so each is asked for four times;
-// the repeats cost less than a branch.
+// Asks for a line a little ahead of `at`. A pack is a quarter of a line, so each is asked for four
+// times; the repeats cost less than a branch.
 constexpr int kFetchAhead = 1024;  // bytes: as many lines as a core has misses in flight
-FCCL_DEVICE void fetch_to_read(const char* at) { __builtin_prefetch(at + kFetchAhead, 0); }
-FCCL_DEVICE void fetch_to_write(char* at) { __builtin_prefetch(at + kFetchAhead, 1); }
+FCCL_DEVICE void fetch_to_read(const char* at) {
+  __builtin_prefetch(at + kFetchAhead, 0);
+}
+FCCL_DEVICE void fetch_to_write(char* at) {
+  __builtin_prefetch(at + kFetchAhead, 1);
+}
 
-// ---- the caller's tensors: any alignment; the last pack of a row may be partial. kWhole: every row is
-// whole packs (on a GPU: and aligned to 16 bytes).
+// ---- the caller's tensors: any alignment; the last pack of a row may be partial. kWhole: every
+// row is whole packs (on a GPU: and aligned to 16 bytes).
 template <class T, bool kWhole>
 FCCL_DEVICE Pack load_user(const char* row, int pack, int elements) {
   const char* from = row + static_cast<int64_t>(pack) * kPackBytes;
   if constexpr (!kWhole) {
-    const int64_t bytes = static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
+    const int64_t bytes =
+        static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
     if (bytes < kPackBytes) {
       uint32_t words[4] = {};
       if (bytes > 0) std::memcpy(words, from, static_cast<size_t>(bytes));
@@ -76,7 +83,8 @@ template <class T, bool kWhole>
 FCCL_DEVICE void store_user(char* row, int pack, int elements, Pack p) {
   char* to = row + static_cast<int64_t>(pack) * kPackBytes;
   if constexpr (!kWhole) {
-    const int64_t bytes = static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
+    const int64_t bytes =
+        static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
     if (bytes < kPackBytes) {
       uint32_t words[4];
       pack_to_words(p, words);
@@ -115,7 +123,8 @@ FCCL_DEVICE Word fetch_add(Word* word, Word value) {
 }
 template <class Word>
 FCCL_DEVICE bool compare_and_swap(Word* word, Word expected, Word desired) {
-  return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return __atomic_compare_exchange_n(
+      word, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 FCCL_DEVICE uint32_t float_bits(float x) {
@@ -129,18 +138,26 @@ FCCL_DEVICE float float_of_bits(uint32_t u) {
   return x;
 }
 // 1 / sqrt, rounded once.
-FCCL_DEVICE float inverse_sqrt(float x) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x))); }
-FCCL_DEVICE float fused_multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+FCCL_DEVICE float inverse_sqrt(float x) {
+  return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x)));
+}
+FCCL_DEVICE float fused_multiply_add(float a, float b, float c) {
+  return __builtin_fmaf(a, b, c);
+}
 
 // ---- the control block
-FCCL_DEVICE ControlLine load_line(const Control& control) { return control.line; }
+FCCL_DEVICE ControlLine load_line(const Control& control) {
+  return control.line;
+}
 
 struct Advanced {
   bool other = false;  // the line was neither what this launch had read nor poisoned
   bool overlapped(const ControlLine&) const { return other; }
 };
-FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now, const ControlLine& next) {
-  if (!compare_and_swap(&line.gen, now.gen, next.gen)) return {load_relaxed(&line.gen) != kPoisonedGeneration};
+FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now,
+                                  const ControlLine& next) {
+  if (!compare_and_swap(&line.gen, now.gen, next.gen))
+    return {load_relaxed(&line.gen) != kPoisonedGeneration};
   line.seq = next.seq;
   const bool other = line.epoch != now.epoch;
   line.epoch = next.epoch;
@@ -163,9 +180,15 @@ FCCL_DEVICE CallHeader load_header(const CallHeader& from) {
   header.tokens = load_relaxed(&from.tokens);
   return header;
 }
-FCCL_DEVICE void store_status(uint32_t& to, uint32_t word) { compare_and_swap(&to, 0u, word); }
-FCCL_DEVICE uint32_t host_word(const uint32_t* word) { return load_acquire(word); }
-FCCL_DEVICE void publish_record(uint32_t* complete) { store_release(complete, 1u); }
+FCCL_DEVICE void store_status(uint32_t& to, uint32_t word) {
+  compare_and_swap(&to, 0u, word);
+}
+FCCL_DEVICE uint32_t host_word(const uint32_t* word) {
+  return load_acquire(word);
+}
+FCCL_DEVICE void publish_record(uint32_t* complete) {
+  store_release(complete, 1u);
+}
 
 FCCL_DEVICE void ring(Doorbell& bell) {
   fetch_add(&bell.count, 1u);
@@ -185,11 +208,7 @@ FCCL_DEVICE uint64_t now_ns() {
 }
 
 FCCL_DEVICE void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield" ::: "memory");
-#endif
+  pause_polling();
 }
 
 }  // namespace fccl::FCCL_TARGET

@@ -1,8 +1,9 @@
-// Pack and Floats on the CPU: Highway vectors, static dispatch (the level is the compile flags). A pack
-// is one 128-bit vector; its elements in fp32 are one or two vectors, whatever the level offers.
+// Pack and Floats on the CPU: Highway vectors, static dispatch (the level is the compile flags). A
+// pack is one 128-bit vector; its elements in fp32 are one or two vectors, whatever the level
+// offers.
 //
-// Rounding is to nearest, ties to even, by our own integer arithmetic for bf16 (Highway truncates) and
-// for f16 where the level has no conversion instruction. A NaN is stored as the canonical one.
+// Rounding is to nearest, ties to even, by our own integer arithmetic for bf16 (Highway truncates)
+// and for f16 where the level has no conversion instruction. A NaN is stored as the canonical one.
 #pragma once
 #include <hwy/highway.h>
 
@@ -38,8 +39,12 @@ struct Floats {
   hn::Vec<Tag> v[kVectors];
 };
 
-FCCL_DEVICE Pack zero_pack() { return {hn::Zero(WordTag())}; }
-FCCL_DEVICE Pack sentinel_pack() { return {hn::Set(WordTag(), kSentinel)}; }
+FCCL_DEVICE Pack zero_pack() {
+  return {hn::Zero(WordTag())};
+}
+FCCL_DEVICE Pack sentinel_pack() {
+  return {hn::Set(WordTag(), kSentinel)};
+}
 // What may be sent: no word equal to the sentinel. It only turns one NaN into another.
 FCCL_DEVICE Pack without_sentinel(Pack p) {
   return {hn::Min(p.words, hn::Set(WordTag(), kLargestSent))};
@@ -47,15 +52,19 @@ FCCL_DEVICE Pack without_sentinel(Pack p) {
 FCCL_DEVICE bool arrived(Pack p) {
   return hn::AllFalse(WordTag(), hn::Eq(p.words, hn::Set(WordTag(), kSentinel)));
 }
-FCCL_DEVICE void pack_to_words(Pack p, uint32_t (&words)[4]) { hn::StoreU(p.words, WordTag(), words); }
-FCCL_DEVICE Pack pack_of_words(const uint32_t (&words)[4]) { return {hn::LoadU(WordTag(), words)}; }
+FCCL_DEVICE void pack_to_words(Pack p, uint32_t (&words)[4]) {
+  hn::StoreU(p.words, WordTag(), words);
+}
+FCCL_DEVICE Pack pack_of_words(const uint32_t (&words)[4]) {
+  return {hn::LoadU(WordTag(), words)};
+}
 
 // ---- fp32 arithmetic, element by element
-#define FCCL_EACH_VECTOR(body)                  \
-  Floats<N> r;                                  \
+#define FCCL_EACH_VECTOR(body)                    \
+  Floats<N> r;                                    \
   for (int i = 0; i < Floats<N>::kVectors; ++i) { \
-    body                                        \
-  }                                             \
+    body                                          \
+  }                                               \
   return r;
 
 template <int N>
@@ -77,15 +86,21 @@ FCCL_DEVICE Floats<N> all_floats(float x) {
 // Larger and smaller of two: NaN if either is, +0 above -0.
 template <int N>
 FCCL_DEVICE Floats<N> larger(Floats<N> a, Floats<N> b) {
-  FCCL_EACH_VECTOR(const auto same = hn::And(a.v[i], b.v[i]);
-                   const auto ordered = hn::IfThenElse(hn::Gt(b.v[i], a.v[i]), b.v[i], hn::IfThenElse(hn::Eq(a.v[i], b.v[i]), same, a.v[i]));
-                   r.v[i] = hn::IfThenElse(hn::IsNaN(b.v[i]), b.v[i], hn::IfThenElse(hn::IsNaN(a.v[i]), a.v[i], ordered));)
+  FCCL_EACH_VECTOR(
+      const auto same = hn::And(a.v[i], b.v[i]);
+      const auto ordered = hn::IfThenElse(
+          hn::Gt(b.v[i], a.v[i]), b.v[i], hn::IfThenElse(hn::Eq(a.v[i], b.v[i]), same, a.v[i]));
+      r.v[i] = hn::IfThenElse(
+          hn::IsNaN(b.v[i]), b.v[i], hn::IfThenElse(hn::IsNaN(a.v[i]), a.v[i], ordered));)
 }
 template <int N>
 FCCL_DEVICE Floats<N> smaller(Floats<N> a, Floats<N> b) {
-  FCCL_EACH_VECTOR(const auto same = hn::Or(a.v[i], b.v[i]);
-                   const auto ordered = hn::IfThenElse(hn::Lt(b.v[i], a.v[i]), b.v[i], hn::IfThenElse(hn::Eq(a.v[i], b.v[i]), same, a.v[i]));
-                   r.v[i] = hn::IfThenElse(hn::IsNaN(b.v[i]), b.v[i], hn::IfThenElse(hn::IsNaN(a.v[i]), a.v[i], ordered));)
+  FCCL_EACH_VECTOR(
+      const auto same = hn::Or(a.v[i], b.v[i]);
+      const auto ordered = hn::IfThenElse(
+          hn::Lt(b.v[i], a.v[i]), b.v[i], hn::IfThenElse(hn::Eq(a.v[i], b.v[i]), same, a.v[i]));
+      r.v[i] = hn::IfThenElse(
+          hn::IsNaN(b.v[i]), b.v[i], hn::IfThenElse(hn::IsNaN(a.v[i]), a.v[i], ordered));)
 }
 #undef FCCL_EACH_VECTOR
 

@@ -1,6 +1,6 @@
-// Pack and Floats on CUDA: registers. The pack is aligned to 16 bytes, else every load and store of one
-// falls apart into four. Compiled with -fmad=false; the intrinsics below say which roundings happen.
-// cvt.rn of a NaN gives the canonical NaN of bf16 and f16; f32 selects it.
+// Pack and Floats on CUDA: registers. The pack is aligned to 16 bytes, else every load and store of
+// one falls apart into four. Compiled with -fmad=false; the intrinsics below say which roundings
+// happen. cvt.rn of a NaN gives the canonical NaN of bf16 and f16; f32 selects it.
 #pragma once
 #include "device/dialect/target_cuda.h"
 #include "device/types/number.h"
@@ -17,8 +17,12 @@ struct Floats {
   float v[N];
 };
 
-FCCL_DEVICE Pack zero_pack() { return {{0, 0, 0, 0}}; }
-FCCL_DEVICE Pack sentinel_pack() { return {{kSentinel, kSentinel, kSentinel, kSentinel}}; }
+FCCL_DEVICE Pack zero_pack() {
+  return {{0, 0, 0, 0}};
+}
+FCCL_DEVICE Pack sentinel_pack() {
+  return {{kSentinel, kSentinel, kSentinel, kSentinel}};
+}
 // What may be sent: no word equal to the sentinel. It only turns one NaN into another.
 FCCL_DEVICE Pack without_sentinel(Pack p) {
   FCCL_UNROLL for (int i = 0; i < 4; ++i) p.w[i] = min(p.w[i], kLargestSent);
@@ -88,7 +92,8 @@ FCCL_DEVICE Floats<kElements<T>> to_floats(const Pack& p) {
       r.v[2 * i] = __uint_as_float(p.w[i] << 16);
       r.v[2 * i + 1] = __uint_as_float(p.w[i] & 0xFFFF0000u);
     } else {
-      asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+      asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, "
+          "high;}"
           : "=f"(r.v[2 * i]), "=f"(r.v[2 * i + 1])
           : "r"(p.w[i]));
     }
@@ -114,18 +119,26 @@ FCCL_DEVICE Pack to_pack(const Floats<kElements<T>>& x) {
 template <int N>
 FCCL_DEVICE float pack_squares(const Floats<N>& x) {
   float pair[N / 2];
-  FCCL_UNROLL for (int i = 0; i < N / 2; ++i)
-    pair[i] = __fmaf_rn(x.v[2 * i + 1], x.v[2 * i + 1], __fmul_rn(x.v[2 * i], x.v[2 * i]));
+  FCCL_UNROLL for (int i = 0; i < N / 2; ++i) pair[i] =
+      __fmaf_rn(x.v[2 * i + 1], x.v[2 * i + 1], __fmul_rn(x.v[2 * i], x.v[2 * i]));
   FCCL_UNROLL for (int width = N / 4; width > 0; width /= 2) {
     FCCL_UNROLL for (int i = 0; i < width; ++i) pair[i] = __fadd_rn(pair[2 * i], pair[2 * i + 1]);
   }
   return pair[0];
 }
 
-FCCL_DEVICE uint32_t float_bits(float x) { return __float_as_uint(x); }
-FCCL_DEVICE float float_of_bits(uint32_t u) { return __uint_as_float(u); }
+FCCL_DEVICE uint32_t float_bits(float x) {
+  return __float_as_uint(x);
+}
+FCCL_DEVICE float float_of_bits(uint32_t u) {
+  return __uint_as_float(u);
+}
 // 1 / sqrt, rounded once.
-FCCL_DEVICE float inverse_sqrt(float x) { return __frsqrt_rn(x); }
-FCCL_DEVICE float fused_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+FCCL_DEVICE float inverse_sqrt(float x) {
+  return __frsqrt_rn(x);
+}
+FCCL_DEVICE float fused_multiply_add(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
 
 }  // namespace fccl::FCCL_TARGET

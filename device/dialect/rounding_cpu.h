@@ -1,5 +1,5 @@
-// The floating-point environment of a kernel: that of the caller is saved, set to the IEEE default (round
-// to nearest, subnormals live, no traps) and restored.
+// The floating-point environment of a kernel: that of the caller is saved, set to the IEEE default
+// (round to nearest, subnormals live, no traps) and restored.
 #pragma once
 #include <cstdint>
 
@@ -14,8 +14,12 @@ namespace fccl::FCCL_TARGET {
 class DefaultRounding {
  public:
 #if defined(__x86_64__)
-  DefaultRounding() : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~DefaultRounding() { _mm_setcsr(saved_); }
+  DefaultRounding() : saved_(_mm_getcsr()) {
+    _mm_setcsr(0x1F80);
+  }
+  ~DefaultRounding() {
+    _mm_setcsr(saved_);
+  }
 
  private:
   unsigned saved_;
@@ -24,7 +28,9 @@ class DefaultRounding {
     asm volatile("mrs %0, fpcr" : "=r"(saved_));
     asm volatile("msr fpcr, %0" ::"r"(uint64_t{0}));
   }
-  ~DefaultRounding() { asm volatile("msr fpcr, %0" ::"r"(saved_)); }
+  ~DefaultRounding() {
+    asm volatile("msr fpcr, %0" ::"r"(saved_));
+  }
 
  private:
   uint64_t saved_;

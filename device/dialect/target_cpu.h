@@ -1,6 +1,6 @@
-// Names of the CPU target. Entry files are compiled once per instruction-set level (FCCL_CPU_LEVEL);
-// everything with a body lives in a namespace of that level, so that the linker cannot hand code of
-// one level to another.
+// Names of the CPU target. Entry files are compiled once per instruction-set level
+// (FCCL_CPU_LEVEL); everything with a body lives in a namespace of that level, so that the linker
+// cannot hand code of one level to another.
 #pragma once
 #define FCCL_DEVICE __attribute__((always_inline)) inline
 #define FCCL_SLOW [[gnu::noinline]] inline

@@ -1,6 +1,6 @@
-// Names of the CUDA target. Entry files are compiled once per shape of a row: FCCL_CUDA_PACKS packs per
-// thread in registers, or 0 for rows of any length that are streamed. Everything with a body lives in a
-// namespace of that shape.
+// Names of the CUDA target. Entry files are compiled once per shape of a row: FCCL_CUDA_PACKS packs
+// per thread in registers, or 0 for rows of any length that are streamed. Everything with a body
+// lives in a namespace of that shape.
 #pragma once
 #include <cstdint>
 

@@ -21,8 +21,10 @@ template <class T, int kRanks, bool kPlain>
 CpuKernel find_norm(const KernelId& id) {
   using Epilogue = FusedNorm<T, kPlain>;
   if (id.algo == AlgoKind::Oneshot) {
-    if (id.protocol == ProtocolKind::Lamport) return cpu_kernel<Oneshot<Lamport, kRanks, Epilogue>::run>;
-    if (id.protocol == ProtocolKind::Flags) return cpu_kernel<Oneshot<Flags, kRanks, Epilogue>::run>;
+    if (id.protocol == ProtocolKind::Lamport)
+      return cpu_kernel<Oneshot<Lamport, kRanks, Epilogue>::run>;
+    if (id.protocol == ProtocolKind::Flags)
+      return cpu_kernel<Oneshot<Flags, kRanks, Epilogue>::run>;
     return cpu_kernel<Oneshot<LL, kRanks, Epilogue>::run>;
   }
   const bool flags = id.protocol == ProtocolKind::Flags;

@@ -2,5 +2,7 @@
 #include "device/entry/cpu_instances.h"
 
 namespace fccl::FCCL_TARGET {
-CpuKernel find_norm_f16(const KernelId& id, int ranks) { return find_norm_of_type<F16>(id, ranks); }
+CpuKernel find_norm_f16(const KernelId& id, int ranks) {
+  return find_norm_of_type<F16>(id, ranks);
+}
 }  // namespace fccl::FCCL_TARGET

@@ -3,5 +3,7 @@
 #include "device/entry/cuda_instances.h"
 
 namespace fccl::FCCL_TARGET {
-CudaKernel find_collective_bf16(const KernelId& id) { return find_collective_of_type<BF16>(id); }
+CudaKernel find_collective_bf16(const KernelId& id) {
+  return find_collective_of_type<BF16>(id);
+}
 }  // namespace fccl::FCCL_TARGET

@@ -1,5 +1,5 @@
-// Makes CUDA kernels out of the algorithms, in the namespace of the row shape (FCCL_CUDA_PACKS). More
-// packs per thread need more registers: those instances take at most 512 threads.
+// Makes CUDA kernels out of the algorithms, in the namespace of the row shape (FCCL_CUDA_PACKS).
+// More packs per thread need more registers: those instances take at most 512 threads.
 #pragma once
 #include "device/algo/gather.h"
 #include "device/algo/oneshot.h"
@@ -13,7 +13,8 @@ namespace fccl::FCCL_TARGET {
 constexpr int kMaxThreads = kStreamed ? kStreamThreads : held_max_threads(kRowPacks);
 
 template <class Algorithm>
-__global__ void __launch_bounds__(kMaxThreads, kStreamed ? 2 : 1) cuda_kernel(const __grid_constant__ KernelArgs args) {
+__global__ void __launch_bounds__(kMaxThreads, kStreamed ? 2 : 1)
+    cuda_kernel(const __grid_constant__ KernelArgs args) {
   wait_for_earlier_kernels();
   Block block;
   Algorithm::run(block, args);
@@ -21,11 +22,15 @@ __global__ void __launch_bounds__(kMaxThreads, kStreamed ? 2 : 1) cuda_kernel(co
 
 template <template <int> class Protocol, int kRanks, class T>
 struct AllGather {
-  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) { Gather<Protocol, kRanks, T>::all_gather(blk, a); }
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    Gather<Protocol, kRanks, T>::all_gather(blk, a);
+  }
 };
 template <template <int> class Protocol, int kRanks, class T>
 struct Broadcast {
-  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) { Gather<Protocol, kRanks, T>::broadcast(blk, a); }
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    Gather<Protocol, kRanks, T>::broadcast(blk, a);
+  }
 };
 
 template <class Algorithm>
@@ -44,8 +49,10 @@ CudaKernel find_norm(const KernelId& id) {
   }
   if (id.protocol == ProtocolKind::LL) return {};
   if (id.algo == AlgoKind::TwoshotRows)
-    return flags ? instance<TwoshotRows<Flags, kRanks, Epilogue>>() : instance<TwoshotRows<Lamport, kRanks, Epilogue>>();
-  return flags ? instance<TwoshotCols<Flags, kRanks, Epilogue>>() : instance<TwoshotCols<Lamport, kRanks, Epilogue>>();
+    return flags ? instance<TwoshotRows<Flags, kRanks, Epilogue>>()
+                 : instance<TwoshotRows<Lamport, kRanks, Epilogue>>();
+  return flags ? instance<TwoshotCols<Flags, kRanks, Epilogue>>()
+               : instance<TwoshotCols<Lamport, kRanks, Epilogue>>();
 }
 
 // Rows of any length: every kernel, and with them whatever has no instance of its own.

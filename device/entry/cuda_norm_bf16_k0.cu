@@ -3,5 +3,7 @@
 #include "device/entry/cuda_instances.h"
 
 namespace fccl::FCCL_TARGET {
-CudaKernel find_norm_bf16(const KernelId& id, int ranks) { return find_streamed_norm<BF16>(id, ranks); }
+CudaKernel find_norm_bf16(const KernelId& id, int ranks) {
+  return find_streamed_norm<BF16>(id, ranks);
+}
 }  // namespace fccl::FCCL_TARGET

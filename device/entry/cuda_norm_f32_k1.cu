@@ -3,5 +3,7 @@
 #include "device/entry/cuda_instances.h"
 
 namespace fccl::FCCL_TARGET {
-CudaKernel find_norm_f32(const KernelId& id, int ranks) { return find_held_norm<F32>(id, ranks); }
+CudaKernel find_norm_f32(const KernelId& id, int ranks) {
+  return find_held_norm<F32>(id, ranks);
+}
 }  // namespace fccl::FCCL_TARGET

@@ -1,5 +1,5 @@
-// The table of CUDA kernels: which instance serves a kernel and a row. All instances of a kernel give the
-// same bits, so a rank may take any of them.
+// The table of CUDA kernels: which instance serves a kernel and a row. All instances of a kernel
+// give the same bits, so a rank may take any of them.
 #include <algorithm>
 #include <initializer_list>
 
@@ -7,22 +7,22 @@
 
 namespace fccl {
 
-#define FCCL_NORM_ENTRIES(space)                              \
-  namespace space {                                           \
-  CudaKernel find_norm_f32(const KernelId& id, int ranks);    \
-  CudaKernel find_norm_f16(const KernelId& id, int ranks);    \
-  CudaKernel find_norm_bf16(const KernelId& id, int ranks);   \
+#define FCCL_NORM_ENTRIES(space)                               \
+  namespace space {                                            \
+  CudaKernel find_norm_f32(const KernelId& id, int ranks);     \
+  CudaKernel find_norm_f16(const KernelId& id, int ranks);     \
+  CudaKernel find_norm_bf16(const KernelId& id, int ranks);    \
   inline CudaKernel find_norm(const KernelId& id, int ranks) { \
-    switch (id.type) {                                        \
-      case TypeKind::F32:                                     \
-        return find_norm_f32(id, ranks);                      \
-      case TypeKind::F16:                                     \
-        return find_norm_f16(id, ranks);                      \
-      case TypeKind::BF16:                                    \
-        return find_norm_bf16(id, ranks);                     \
-    }                                                         \
-    return {};                                                \
-  }                                                           \
+    switch (id.type) {                                         \
+      case TypeKind::F32:                                      \
+        return find_norm_f32(id, ranks);                       \
+      case TypeKind::F16:                                      \
+        return find_norm_f16(id, ranks);                       \
+      case TypeKind::BF16:                                     \
+        return find_norm_bf16(id, ranks);                      \
+    }                                                          \
+    return {};                                                 \
+  }                                                            \
   }
 FCCL_NORM_ENTRIES(cuda_k0)
 FCCL_NORM_ENTRIES(cuda_k1)
@@ -69,7 +69,8 @@ int64_t units_of_work(const KernelId& id, const KernelArgs& a) {
   const bool by_row = reduces && id.algo == AlgoKind::Oneshot && id.protocol != ProtocolKind::Flags;
   int64_t rows = a.rows;
   if (reduces && id.algo == AlgoKind::TwoshotRows)  // of the rank that owns most
-    rows = std::min<int64_t>((a.total_rows + a.ex.ranks - 1) / a.ex.ranks - a.chunk_first, a.chunk_rows);
+    rows = std::min<int64_t>((a.total_rows + a.ex.ranks - 1) / a.ex.ranks - a.chunk_first,
+                             a.chunk_rows);
   const int64_t tile = by_row ? 1 : std::max(a.ex.tile_rows, 1);
   return std::max<int64_t>((rows + tile - 1) / tile, 1);
 }
@@ -87,10 +88,11 @@ CudaKernel find_cuda_kernel(const KernelId& id, int ranks, int packs, int packs_
   return cuda_k0::find_norm(id, ranks);
 }
 
-// One pack per thread where a row fits: the fastest at every size from 1 x 2048 to 2048 x 8192 of two
-// H200. As many blocks as there is work, up to 1024 threads on each SM: half as many cost 6 % at 256 rows
-// and 1 % at 2048.
-CudaShape cuda_shape(const KernelId& id, const KernelArgs& args, int sm_count, int packs_per_thread) {
+// One pack per thread where a row fits: the fastest at every size from 1 x 2048 to 2048 x 8192 of
+// two H200. As many blocks as there is work, up to 1024 threads on each SM: half as many cost 6 %
+// at 256 rows and 1 % at 2048.
+CudaShape cuda_shape(const KernelId& id, const KernelArgs& args, int sm_count,
+                     int packs_per_thread) {
   CudaShape shape;
   shape.kernel = find_cuda_kernel(id, args.ex.ranks, args.packs, packs_per_thread);
   const int held = std::max(shape.kernel.packs, 1);
@@ -99,12 +101,16 @@ CudaShape cuda_shape(const KernelId& id, const KernelArgs& args, int sm_count, i
   shape.shared_bytes = shape.kernel.packs == 0 ? stream_shared_bytes(args.packs) : 0;
   const int threads_per_sm = held > 1 ? 512 : 1024;  // more packs take more registers
   const int per_sm = std::max(threads_per_sm / std::max(shape.threads, 1), 1);
-  shape.blocks = static_cast<int>(std::min<int64_t>(units_of_work(id, args), int64_t{per_sm} * sm_count));
+  shape.blocks =
+      static_cast<int>(std::min<int64_t>(units_of_work(id, args), int64_t{per_sm} * sm_count));
   return shape;
 }
 
 void visit_cuda_kernels(int ranks, CudaKernelVisitor visit, void* context) {
-  const OpKind ops[] = {OpKind::FusedNorm, OpKind::AllReduce, OpKind::ReduceScatter, OpKind::AllGather,
+  const OpKind ops[] = {OpKind::FusedNorm,
+                        OpKind::AllReduce,
+                        OpKind::ReduceScatter,
+                        OpKind::AllGather,
                         OpKind::Broadcast};
   const auto found = [&](const CudaKernel& kernel) {
     if (kernel.entry != nullptr) visit(context, kernel, ranks);
@@ -112,7 +118,8 @@ void visit_cuda_kernels(int ranks, CudaKernelVisitor visit, void* context) {
   KernelId id;
   for (const OpKind op : ops)
     for (const AlgoKind algo : {AlgoKind::Oneshot, AlgoKind::TwoshotRows, AlgoKind::TwoshotCols})
-      for (const ProtocolKind protocol : {ProtocolKind::Lamport, ProtocolKind::Flags, ProtocolKind::LL})
+      for (const ProtocolKind protocol :
+           {ProtocolKind::Lamport, ProtocolKind::Flags, ProtocolKind::LL})
         for (const TypeKind type : {TypeKind::F32, TypeKind::F16, TypeKind::BF16}) {
           id = {op, algo, protocol, type, true};
           if (op != OpKind::FusedNorm) {

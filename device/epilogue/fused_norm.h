@@ -19,10 +19,15 @@ class FusedRow {
 
   // `row` of the tensors, `local` of the residual that this rank has.
   FCCL_DEVICE FusedRow(const KernelArgs& a, int64_t row, int64_t local)
-      : a_(a), residual_(a.residual, local, a.hidden), residual_out_(a.residual_out, local, a.hidden),
-        norm_out_(a.norm_out, row, a.hidden), sum_out_(a.allreduce_out, row, a.hidden) {}
+      : a_(a),
+        residual_(a.residual, local, a.hidden),
+        residual_out_(a.residual_out, local, a.hidden),
+        norm_out_(a.norm_out, row, a.hidden),
+        sum_out_(a.allreduce_out, row, a.hidden) {}
 
-  FCCL_DEVICE Pack load_residual(int pack) const { return a_.residual.ptr != nullptr ? residual_.load(pack) : zero_pack(); }
+  FCCL_DEVICE Pack load_residual(int pack) const {
+    return a_.residual.ptr != nullptr ? residual_.load(pack) : zero_pack();
+  }
   // As it is kept until the row's scale is known: in few registers where it has the tensor's type.
   FCCL_DEVICE auto load_weight(int pack) const {
     if constexpr (kPlain) {
@@ -81,13 +86,16 @@ class FusedNorm {
   static constexpr bool kWhole = kPlain;
   static constexpr int N = kElements<T>;
 
-  FCCL_DEVICE explicit FusedNorm(const KernelArgs& a) : a_(a), norm_out_(a.norm_out, a.hidden, -1, a.hidden) {}
+  FCCL_DEVICE explicit FusedNorm(const KernelArgs& a)
+      : a_(a), norm_out_(a.norm_out, a.hidden, -1, a.hidden) {}
 
   FCCL_DEVICE FusedRow<T, kPlain> row(int64_t row, int64_t local) const { return {a_, row, local}; }
   FCCL_DEVICE float scale(float squares) const {
     return inverse_sqrt(fused_multiply_add(squares, a_.inv_hidden, a_.eps));
   }
-  FCCL_DEVICE const Rows<T, kPlain>& kept_rows() const { return norm_out_; }  // free until the row is finished
+  FCCL_DEVICE const Rows<T, kPlain>& kept_rows() const {
+    return norm_out_;
+  }  // free until the row is finished
   FCCL_DEVICE bool sharded() const { return !kPlain && (a_.flags & kResidualSharded); }
 
  private:

@@ -1,12 +1,18 @@
-// What the plain reductions do with a pack: fold in rank order in fp32, one rounding. Avg divides the
-// sum by the number of ranks before the rounding. Max and Min give NaN if any input is NaN, and order
-// +0 above -0.
+// What the plain reductions do with a pack: fold in rank order in fp32, one rounding. Avg divides
+// the sum by the number of ranks before the rounding. Max and Min give NaN if any input is NaN, and
+// order +0 above -0.
 #pragma once
 #include "device/types/rows.h"
 
 namespace fccl::FCCL_TARGET {
 
-enum ReduceOp : int32_t { kSumOp = 0, kProdOp = 1, kMaxOp = 2, kMinOp = 3, kAvgOp = 4 };  // NCCL's numbers
+enum ReduceOp : int32_t {
+  kSumOp = 0,
+  kProdOp = 1,
+  kMaxOp = 2,
+  kMinOp = 3,
+  kAvgOp = 4
+};  // NCCL's numbers
 
 // One row of the call, by value.
 template <class T>
@@ -51,7 +57,9 @@ class Reduce {
   FCCL_DEVICE explicit Reduce(const KernelArgs& a)
       : a_(a), out_(a.norm_out, a.hidden, a.total_rows - 1, a.last_hidden) {}
 
-  FCCL_DEVICE ReduceRow<T> row(int64_t row, int64_t) const { return {out_.row(row), a_.op, a_.ex.ranks}; }
+  FCCL_DEVICE ReduceRow<T> row(int64_t row, int64_t) const {
+    return {out_.row(row), a_.op, a_.ex.ranks};
+  }
   FCCL_DEVICE const Rows<T, false>& kept_rows() const { return out_; }
   FCCL_DEVICE bool sharded() const { return false; }
 

@@ -3,9 +3,9 @@
 // one communicator (same build), so they are asserted.
 //
 // Who writes what:
-//   line      own kernels only: the last block of a launch to begin (Exchange::begin). A failure poisons `gen`.
-//   ticket    own blocks of one launch; back to 0 when all have begun.
-//   status    own kernels and the kernels and health threads of PEERS: nonzero = this communicator failed.
+//   line      own kernels only: the last block of a launch to begin (Exchange::begin). A failure
+//   poisons `gen`. ticket    own blocks of one launch; back to 0 when all have begun. status    own
+//   kernels and the kernels and health threads of PEERS: nonzero = this communicator failed.
 //   limit_ns  own host (fcclCommSetTimeout); read in slow paths only.
 //   doorbell  CPU ranks: peers count it up after storing, sleepers are counted by the owner.
 //   headers   peers: one line per generation and sender, never re-armed (an older epoch = absent).
@@ -18,21 +18,21 @@
 
 namespace fccl {
 
-constexpr int kGenerations = 3;        // Lamport and LL regions
-constexpr int kStagingGenerations = 2; // flag staging, by parity of the epoch
-constexpr int kMaxTiles = 256;         // signal pads of one hop and sender
+constexpr int kGenerations = 3;  // Lamport and LL regions
+constexpr int kStagingGenerations = 2;  // flag staging, by parity of the epoch
+constexpr int kMaxTiles = 256;  // signal pads of one hop and sender
 constexpr int kHops = 2;
 constexpr uint32_t kPoisonedGeneration = 0xFFu;
 
 struct alignas(16) ControlLine {
   uint64_t epoch;  // number of the next exchange, from 1
-  uint32_t gen;    // its generation: rotates 0, 1, 2; never epoch % 3 (2^32 mod 3 = 1)
-  uint32_t seq;    // launches begun; the host orders a change of stream by an event recorded there
+  uint32_t gen;  // its generation: rotates 0, 1, 2; never epoch % 3 (2^32 mod 3 = 1)
+  uint32_t seq;  // launches begun; the host orders a change of stream by an event recorded there
 };
 
 struct alignas(16) CallHeader {
   uint64_t epoch;
-  uint32_t hash;    // op, hidden, types, options, algorithm, in bits that can be read back
+  uint32_t hash;  // op, hidden, types, options, algorithm, in bits that can be read back
   uint32_t tokens;  // rows of this launch
 };
 
@@ -56,32 +56,45 @@ static_assert(offsetof(Control, ticket) == 128 && offsetof(Control, status) == 2
               offsetof(Control, doorbell) == 384 && offsetof(Control, headers) == 512);
 
 // What a status word or the record says happened.
-enum class Failure : uint32_t { None = 0, Timeout = 1, Aborted = 2, Peer = 3, Mismatch = 4, Overlap = 5, Died = 6, Left = 7 };
+enum class Failure : uint32_t {
+  None = 0,
+  Timeout = 1,
+  Aborted = 2,
+  Peer = 3,
+  Mismatch = 4,
+  Overlap = 5,
+  Died = 6,
+  Left = 7
+};
 
-// A status word: failure kind in bits 0..7, in bits 8..15 the rank that died, else the rank that saw it
-// first; bit 31 set.
+// A status word: failure kind in bits 0..7, in bits 8..15 the rank that died, else the rank that
+// saw it first; bit 31 set.
 FCCL_HOST_DEVICE constexpr uint32_t status_word(Failure failure, int rank) {
   return 0x80000000u | (static_cast<uint32_t>(rank) << 8) | static_cast<uint32_t>(failure);
 }
-// Ranks that said good-bye, a bit each in bits 8..23. Ends only waits for a rank that left before this
-// exchange: whoever left later has stored all that it owed.
+// Ranks that said good-bye, a bit each in bits 8..23. Ends only waits for a rank that left before
+// this exchange: whoever left later has stored all that it owed.
 FCCL_HOST_DEVICE constexpr uint32_t left_word(uint32_t mask) {
   return 0x80000000u | ((mask & 0xFFFFu) << 8) | static_cast<uint32_t>(Failure::Left);
 }
 FCCL_HOST_DEVICE constexpr bool has_left(uint32_t word, int rank) {
   return (word & 0xFFu) == static_cast<uint32_t>(Failure::Left) && ((word >> (8 + rank)) & 1u) != 0;
 }
-FCCL_HOST_DEVICE constexpr Failure failure_of(uint32_t status) { return static_cast<Failure>(status & 0xFFu); }
-FCCL_HOST_DEVICE constexpr int rank_of(uint32_t status) { return static_cast<int>((status >> 8) & 0xFFu); }
+FCCL_HOST_DEVICE constexpr Failure failure_of(uint32_t status) {
+  return static_cast<Failure>(status & 0xFFu);
+}
+FCCL_HOST_DEVICE constexpr int rank_of(uint32_t status) {
+  return static_cast<int>((status >> 8) & 0xFFu);
+}
 
 // Written once by the winner of a compare-and-swap on `claimed`, in host memory.
 struct FailureRecord {
   uint32_t claimed;
   uint32_t complete;  // 1 after the fields below are written
-  uint32_t failure;   // Failure
-  int32_t peer;       // whom it waited for
-  uint64_t epoch;     // of this exchange
-  uint64_t seen;      // epoch in the peer's header of this generation
+  uint32_t failure;  // Failure
+  int32_t peer;  // whom it waited for
+  uint64_t epoch;  // of this exchange
+  uint64_t seen;  // epoch in the peer's header of this generation
   uint64_t expected;
   uint32_t hop;
   uint32_t row;

@@ -1,6 +1,6 @@
-// The map of a rank's window: control block, Lamport generations, LL lines, flag staging. Every rank
-// of a communicator has the same map; nothing in it depends on the shape of a call (a base that did
-// would let two exchanges of different shape meet in one slot).
+// The map of a rank's window: control block, Lamport generations, LL lines, flag staging. Every
+// rank of a communicator has the same map; nothing in it depends on the shape of a call (a base
+// that did would let two exchanges of different shape meet in one slot).
 //
 //   one-shot: from rank f in [f * G/ranks, (f+1) * G/ranks) of a generation of G bytes
 //   two-shot: first hop in the lower half, second hop in the upper, each split by sender
@@ -12,7 +12,7 @@ namespace fccl {
 constexpr uint64_t kWindowAlign = 4096;
 
 struct Region {
-  uint64_t offset = 0;      // of generation 0 in the window
+  uint64_t offset = 0;  // of generation 0 in the window
   uint64_t generation = 0;  // bytes of one generation (G), a multiple of 2 * ranks * 128
 };
 
@@ -29,7 +29,9 @@ struct Capacity {
   uint64_t twoshot = 0;
 };
 
-constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
 inline Region make_region(uint64_t& offset, uint64_t generation, int ranks, int generations) {
   Region region;

@@ -1,28 +1,30 @@
 // One exchange: what every kernel does before and after its data moves, whatever the protocol.
 //
-// WORDS. The control line {epoch, gen, seq} of a rank is read by all blocks at entry and written once,
-// by the last block to have read it: epoch + 1, gen rotates 0 1 2, seq + 1. Nobody else writes it but a
-// failure, which poisons `gen`. The header of a call, {epoch, hash, tokens}, is stored by block 0 of
-// each rank into headers[gen][rank] of every peer; it is read in slow paths, and by all in checked
-// mode.
+// WORDS. The control line {epoch, gen, seq} of a rank is read by all blocks at entry and written
+// once, by the last block to have read it: epoch + 1, gen rotates 0 1 2, seq + 1. Nobody else
+// writes it but a failure, which poisons `gen`. The header of a call, {epoch, hash, tokens}, is
+// stored by block 0 of each rank into headers[gen][rank] of every peer; it is read in slow paths,
+// and by all in checked mode.
 //
 // WHY THREE GENERATIONS ARE ENOUGH. (i) The launches of one rank are ordered. (ii) An exchange is
-// closed: a rank leaves exchange n only after it has received, directly or through others, something of
-// n from every rank. (iii) A slot is re-armed by the block that read it, in the same launch. If rank A
-// has started m it has completed m-1, so every rank has started m-1 and, by (i), completed m-2. The
-// last user of gen(m) is m-3, whose slots were re-armed before m-3 ended: one whole launch earlier than
-// the push of m. Two generations would be exactly tight; the third is the slack for the write-back of
-// re-arm stores (a store performed at its home before a kernel boundary is not overtaken) and needs no
-// exit fence. `gen` is a counter of its own, never epoch % 3: 2^32 mod 3 = 1, and a 32-bit epoch would
-// use one generation twice at the wrap; ours has 64 bits and the pads compare it by signed difference.
+// closed: a rank leaves exchange n only after it has received, directly or through others,
+// something of n from every rank. (iii) A slot is re-armed by the block that read it, in the same
+// launch. If rank A has started m it has completed m-1, so every rank has started m-1 and, by (i),
+// completed m-2. The last user of gen(m) is m-3, whose slots were re-armed before m-3 ended: one
+// whole launch earlier than the push of m. Two generations would be exactly tight; the third is the
+// slack for the write-back of re-arm stores (a store performed at its home before a kernel boundary
+// is not overtaken) and needs no exit fence. `gen` is a counter of its own, never epoch % 3: 2^32
+// mod 3 = 1, and a 32-bit epoch would use one generation twice at the wrap; ours has 64 bits and
+// the pads compare it by signed difference.
 //
-// THE ADVANCE. Every block takes a ticket as soon as all its lanes have read the line, while its data is
-// on the way, so that no answer is waited for at the end. Whoever takes the last ticket resets it and
-// advances the line: nobody reads it any more before the next launch of this rank, and that one begins
-// after this one is complete (i). So the line says what has begun; that a launch has completed is known
-// by its kernel boundary alone, and the argument above uses nothing else. The advance is a
-// compare-and-swap, so that it never undoes a poison: later launches leave at entry. If it finds another
-// line, two launches of one rank overlapped. A launch that fails poisons the line, advanced or not.
+// THE ADVANCE. Every block takes a ticket as soon as all its lanes have read the line, while its
+// data is on the way, so that no answer is waited for at the end. Whoever takes the last ticket
+// resets it and advances the line: nobody reads it any more before the next launch of this rank,
+// and that one begins after this one is complete (i). So the line says what has begun; that a
+// launch has completed is known by its kernel boundary alone, and the argument above uses nothing
+// else. The advance is a compare-and-swap, so that it never undoes a poison: later launches leave
+// at entry. If it finds another line, two launches of one rank overlapped. A launch that fails
+// poisons the line, advanced or not.
 #pragma once
 #include "device/dialect/dialect.h"
 
@@ -46,8 +48,8 @@ FCCL_DEVICE int rank_count(const ExchangeArgs& ex) {
   }
 }
 
-// f(i) for each i in [first, ranks); constants where the count is one, so that arrays indexed by them
-// stay in registers.
+// f(i) for each i in [first, ranks); constants where the count is one, so that arrays indexed by
+// them stay in registers.
 template <int kRanks, class F>
 FCCL_DEVICE void each_rank(int ranks, int first, F&& f) {
   if constexpr (kRanks > 0) {
@@ -83,9 +85,9 @@ FCCL_DEVICE bool same_call(const ExchangeArgs& ex, const CallHeader& seen) {
   return seen.hash == ex.hash && seen.tokens == ex.tokens;
 }
 
-// A lane closes the line and the status, so that the other lanes of this rank leave. The first failure
-// of the rank is reported at the end of the kernel (report): a call here would cost every kernel the
-// registers that it holds while it waits.
+// A lane closes the line and the status, so that the other lanes of this rank leave. The first
+// failure of the rank is reported at the end of the kernel (report): a call here would cost every
+// kernel the registers that it holds while it waits.
 FCCL_DEVICE void fail_as(Block& blk, const ExchangeArgs& ex, uint32_t word, Waiting at) {
   Control& own = control_of(ex, 0);
   poison_line(own.line);
@@ -136,7 +138,8 @@ FCCL_DEVICE bool must_stop(Block& blk, const ExchangeArgs& ex, const ControlLine
   uint32_t word = host_word(ex.host_abort);
   const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
   // Who left in order owes nothing of the exchanges that it entered.
-  if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == line.epoch)) word = 0;
+  if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == line.epoch))
+    word = 0;
   if (word == 0) {
     if (seen.epoch == line.epoch && !same_call(ex, seen)) {
       word = status_word(Failure::Mismatch, ex.rank);
@@ -153,7 +156,8 @@ FCCL_DEVICE bool must_stop(Block& blk, const ExchangeArgs& ex, const ControlLine
 template <int kRanks>
 class Exchange {
  public:
-  FCCL_DEVICE explicit Exchange(const ExchangeArgs& ex) : ex_(ex), line_(load_line(control_of(ex, 0))) {}
+  FCCL_DEVICE explicit Exchange(const ExchangeArgs& ex)
+      : ex_(ex), line_(load_line(control_of(ex, 0))) {}
 
   FCCL_DEVICE bool usable() const { return line_.gen < kGenerations; }
   FCCL_DEVICE uint64_t epoch() const { return line_.epoch; }
@@ -165,7 +169,8 @@ class Exchange {
     if (blk.id() != 0) return;
     const CallHeader header{line_.epoch, ex_.hash, ex_.tokens};
     each_rank<kRanks>(ex_, 1, [&](int i) {
-      blk.by_lane(i, [&] { store_header(control_of(ex_, i).headers[line_.gen][ex_.rank], header); });
+      blk.by_lane(i,
+                  [&] { store_header(control_of(ex_, i).headers[line_.gen][ex_.rank], header); });
     });
     Block::ring_peers(ex_, rank_count<kRanks>(ex_));
   }
@@ -177,7 +182,12 @@ class Exchange {
       if (q == ex_.rank) continue;
       blk.by_lane(0, [&] {
         const CallHeader& header = control_of(ex_, 0).headers[line_.gen][q];
-        wait(blk, [&] { return load_header(header).epoch == line_.epoch; }, [&] { return Waiting{q, 0, 0}; });
+        wait(
+            blk,
+            [&] { return load_header(header).epoch == line_.epoch; },
+            [&] {
+              return Waiting{q, 0, 0};
+            });
         if (!blk.failed() && !same_call(ex_, load_header(header))) fail(blk, Failure::Mismatch, q);
       });
     }
@@ -187,8 +197,9 @@ class Exchange {
   // Waits on `ready`; `whom` is asked in the slow path only. False after a failure.
   template <class Ready, class Whom>
   FCCL_DEVICE bool wait(Block& blk, Ready&& ready, Whom&& whom) const {
-    return blk.wait(control_of(ex_, 0).doorbell, ready,
-                    [&](uint64_t waited_ns) { return must_stop(blk, ex_, line_, whom(), waited_ns); });
+    return blk.wait(control_of(ex_, 0).doorbell, ready, [&](uint64_t waited_ns) {
+      return must_stop(blk, ex_, line_, whom(), waited_ns);
+    });
   }
 
   // Cooperative; every block once, before it waits for data. close() looks at the outcome.
@@ -200,7 +211,8 @@ class Exchange {
       const uint32_t ticket = last == 0 ? 0u : fetch_add(&own.ticket, 1u);
       if (ticket == last) {
         if (last != 0) own.ticket = 0;
-        const ControlLine next{line_.epoch + 1, line_.gen == kGenerations - 1 ? 0 : line_.gen + 1,
+        const ControlLine next{line_.epoch + 1,
+                               line_.gen == kGenerations - 1 ? 0 : line_.gen + 1,
                                line_.seq + 1u - ex_.uncounted};
         advanced_ = advance_line(own.line, line_, next);
       } else if (ticket > last) {
@@ -245,13 +257,15 @@ struct SendAll {
 // What a hop carries: a part for each receiver, or the same for all.
 enum class Hop { Scatter, Gather };
 
-// Where one hop of a launch lives when senders push: the slot of this rank in a peer's window, and those
-// of all senders in the own window. When readers pull (staging of CPU ranks): what this rank offers in
-// its own window, and what the others offer in theirs.
+// Where one hop of a launch lives when senders push: the slot of this rank in a peer's window, and
+// those of all senders in the own window. When readers pull (staging of CPU ranks): what this rank
+// offers in its own window, and what the others offer in theirs.
 class Slots {
  public:
   FCCL_DEVICE Slots(const ExchangeArgs& ex, uint64_t generation, int hop)
-      : ex_(ex), base_(ex.region + generation * ex.generation + static_cast<uint64_t>(hop) * ex.hop_stride) {}
+      : ex_(ex),
+        base_(ex.region + generation * ex.generation + static_cast<uint64_t>(hop) * ex.hop_stride) {
+  }
   FCCL_DEVICE char* outgoing(int i) const {
     return ex_.window[i] + base_ + static_cast<uint64_t>(ex_.rank) * ex_.from_stride;
   }
@@ -263,7 +277,8 @@ class Slots {
     return ex_.window[0] + base_ + static_cast<uint64_t>(receiver) * ex_.from_stride;
   }
   FCCL_DEVICE const char* offered_by(int q, int receiver) const {
-    return ex_.window[window_of(ex_, q)] + base_ + static_cast<uint64_t>(receiver) * ex_.from_stride;
+    return ex_.window[window_of(ex_, q)] + base_ +
+           static_cast<uint64_t>(receiver) * ex_.from_stride;
   }
 
  private:

@@ -1,15 +1,16 @@
 // Signal pads: plain stores into staging, then one arrival for a whole tile of rows.
 //
-// WHO WRITES WHAT. On a GPU senders push: staging slot (parity of the epoch, hop, sender) of a rank is
-// written by that sender only. On the CPU readers pull: a rank writes what it offers into its own window
-// (slot: parity, hop, receiver; one slot where all get the same), once however many peers there are, and
-// the readers' hardware fetches it ahead; a store would have to own the peer's line first. Pad (hop, sender, tile) of a rank is written by that sender only, with the epoch of the
-// exchange, after the tile's data (release at system scope); the reader waits until it is at least the
-// current epoch (acquire) and never writes it. Pads are monotone, so nothing is consumed and a pad that
-// is already one exchange ahead is an arrival too.
-// WHY TWO STAGING GENERATIONS. The writer of exchange m has completed m-1, so every rank has completed
-// m-2, the last user of that parity, and reads nothing of it any more. No re-arm, no exit barrier.
-// A pad is per plan tile, never per block: ranks may run different grids.
+// WHO WRITES WHAT. On a GPU senders push: staging slot (parity of the epoch, hop, sender) of a rank
+// is written by that sender only. On the CPU readers pull: a rank writes what it offers into its
+// own window (slot: parity, hop, receiver; one slot where all get the same), once however many
+// peers there are, and the readers' hardware fetches it ahead; a store would have to own the peer's
+// line first. Pad (hop, sender, tile) of a rank is written by that sender only, with the epoch of
+// the exchange, after the tile's data (release at system scope); the reader waits until it is at
+// least the current epoch (acquire) and never writes it. Pads are monotone, so nothing is consumed
+// and a pad that is already one exchange ahead is an arrival too. WHY TWO STAGING GENERATIONS. The
+// writer of exchange m has completed m-1, so every rank has completed m-2, the last user of that
+// parity, and reads nothing of it any more. No re-arm, no exit barrier. A pad is per plan tile,
+// never per block: ranks may run different grids.
 #pragma once
 #include "device/protocol/exchange.h"
 
@@ -17,8 +18,8 @@ namespace fccl::FCCL_TARGET {
 
 constexpr bool kPullStaging = FCCL_PULL_STAGING != 0;
 
-// On the CPU the lines of staging are in a peer's cache when they are written again, and in the writer's
-// when they are read: both sides ask for them ahead.
+// On the CPU the lines of staging are in a peer's cache when they are written again, and in the
+// writer's when they are read: both sides ask for them ahead.
 struct StagedWriter {
   char* to;
   FCCL_DEVICE void put(int64_t index, Pack p) const {
@@ -35,9 +36,11 @@ class StagedReader {
   static constexpr int kHeld = kRanks > 0 ? kRanks : kMaxRanks;
   static constexpr bool kWaitsForPacks = false;
 
-  FCCL_DEVICE StagedReader(const ExchangeArgs& ex, const Slots& slots, Hop hop) : rank_(ex.rank), ranks_(ex.ranks) {
+  FCCL_DEVICE StagedReader(const ExchangeArgs& ex, const Slots& slots, Hop hop)
+      : rank_(ex.rank), ranks_(ex.ranks) {
     if constexpr (kPullStaging) {
-      each_rank<kRanks>(ex, 0, [&](int q) { from_[q] = slots.offered_by(q, hop == Hop::Scatter ? ex.rank : 0); });
+      each_rank<kRanks>(
+          ex, 0, [&](int q) { from_[q] = slots.offered_by(q, hop == Hop::Scatter ? ex.rank : 0); });
     } else {
       from_[0] = slots.incoming(0);
       stride_ = ex.from_stride;
@@ -51,8 +54,7 @@ class StagedReader {
       f(0, mine);
       f(1, load(1 - rank_, index));
     } else {
-      each_rank<kRanks>(ranks_, 0,
-                        [&](int q) { f(q, q == rank_ ? mine : load(q, index)); });
+      each_rank<kRanks>(ranks_, 0, [&](int q) { f(q, q == rank_ ? mine : load(q, index)); });
     }
   }
   FCCL_DEVICE void release_all(int64_t) const {}
@@ -88,7 +90,10 @@ class Flags {
   static constexpr ProtocolKind kind = ProtocolKind::Flags;
 
   FCCL_DEVICE Flags(const Exchange<kRanks>& exchange, int hop, Hop carries)
-      : exchange_(exchange), slots_(exchange.args(), exchange.epoch() & 1u, hop), hop_(hop), carries_(carries) {}
+      : exchange_(exchange),
+        slots_(exchange.args(), exchange.epoch() & 1u, hop),
+        hop_(hop),
+        carries_(carries) {}
 
   FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
     store_staged(slots_.outgoing(i) + index * kPackBytes, p);
@@ -133,14 +138,18 @@ class Flags {
   }
   FCCL_DEVICE void arrive(Block& blk, int i, int tile) const {
     const ExchangeArgs& ex = exchange_.args();
-    blk.by_lane(i, [&] { store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch()); });
+    blk.by_lane(
+        i, [&] { store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch()); });
   }
   FCCL_DEVICE void wait_for(Block& blk, int lane, int q, int tile, int row) const {
     const uint64_t& pad = control_of(exchange_.args(), 0).pads[hop_][q][tile];
     blk.by_lane(lane, [&] {
       exchange_.wait(
-          blk, [&] { return static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0; },
-          [&] { return Waiting{q, hop_, row}; });
+          blk,
+          [&] { return static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0; },
+          [&] {
+            return Waiting{q, hop_, row};
+          });
     });
   }
 

@@ -1,13 +1,13 @@
 // Lamport mailboxes: the data is its own flag.
 //
-// WHO WRITES WHAT. Slot (generation, hop, sender) of a rank's mailbox is written by that sender only,
-// each word once per exchange (push), and set back to the sentinel by the owner's lane that read it
-// (release), in the same launch. A word has arrived when it is not the sentinel; senders replace the
-// sentinel, one NaN, by another NaN. Packs are pushed whole: elements beyond the row are 0.
-// ORDER. None is needed between the words of a push: each carries its own arrival. Between the re-arm
-// of a slot and the next push into it lies a whole exchange (exchange.h).
-// MEMORY. Relaxed system-scope 16-byte accesses; all four words are tested, so a torn pack is seen as
-// not arrived. Re-arm with the same kind of store as a push, never a weak one.
+// WHO WRITES WHAT. Slot (generation, hop, sender) of a rank's mailbox is written by that sender
+// only, each word once per exchange (push), and set back to the sentinel by the owner's lane that
+// read it (release), in the same launch. A word has arrived when it is not the sentinel; senders
+// replace the sentinel, one NaN, by another NaN. Packs are pushed whole: elements beyond the row
+// are 0. ORDER. None is needed between the words of a push: each carries its own arrival. Between
+// the re-arm of a slot and the next push into it lies a whole exchange (exchange.h). MEMORY.
+// Relaxed system-scope 16-byte accesses; all four words are tested, so a torn pack is seen as not
+// arrived. Re-arm with the same kind of store as a push, never a weak one.
 #pragma once
 #include "device/protocol/exchange.h"
 
@@ -27,7 +27,9 @@ class Lamport {
     store_peer(slots_.outgoing(i) + index * kPackBytes, without_sentinel(p));
   }
   FCCL_DEVICE SendTo<Lamport> sender(int i) const { return {*this, i}; }
-  FCCL_DEVICE SendAll<Lamport, kRanks> sender_to_all(int first) const { return {*this, exchange_.args(), first}; }
+  FCCL_DEVICE SendAll<Lamport, kRanks> sender_to_all(int first) const {
+    return {*this, exchange_.args(), first};
+  }
   FCCL_DEVICE void publish(Block&, int) const {
     Block::ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
   }

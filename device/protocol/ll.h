@@ -1,10 +1,11 @@
 // LL lines: {d0, e, d1, e}, two data words and the exchange's tag in each 8-byte half. For payloads
 // that may hold any bits; a pack takes two lines.
 //
-// WHO WRITES WHAT. As a Lamport mailbox, in a region of its own: the sender writes each line once per
-// exchange, the reader zeroes the tags after reading. The tag is the low half of the epoch, and never 0;
-// since every line is zeroed before its generation comes round again, no stale tag can be met, at the
-// wrap neither. ORDER: each half carries its own tag, so a line may be torn between its halves.
+// WHO WRITES WHAT. As a Lamport mailbox, in a region of its own: the sender writes each line once
+// per exchange, the reader zeroes the tags after reading. The tag is the low half of the epoch, and
+// never 0; since every line is zeroed before its generation comes round again, no stale tag can be
+// met, at the wrap neither. ORDER: each half carries its own tag, so a line may be torn between its
+// halves.
 #pragma once
 #include "device/protocol/exchange.h"
 
@@ -18,9 +19,12 @@ class LL {
   static constexpr int kLineBytes = 16;
 
   FCCL_DEVICE LL(const Exchange<kRanks>& exchange, int hop, Hop)
-      : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop), hop_(hop),
-        tag_(static_cast<uint32_t>(exchange.epoch()) == 0 ? 0x80000000u
-                                                          : static_cast<uint32_t>(exchange.epoch())) {}
+      : exchange_(exchange),
+        slots_(exchange.args(), exchange.gen(), hop),
+        hop_(hop),
+        tag_(static_cast<uint32_t>(exchange.epoch()) == 0
+                 ? 0x80000000u
+                 : static_cast<uint32_t>(exchange.epoch())) {}
 
   FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
     uint32_t w[4];
@@ -32,7 +36,9 @@ class LL {
     store_peer(to + kLineBytes, pack_of_words(second));
   }
   FCCL_DEVICE SendTo<LL> sender(int i) const { return {*this, i}; }
-  FCCL_DEVICE SendAll<LL, kRanks> sender_to_all(int first) const { return {*this, exchange_.args(), first}; }
+  FCCL_DEVICE SendAll<LL, kRanks> sender_to_all(int first) const {
+    return {*this, exchange_.args(), first};
+  }
   FCCL_DEVICE void publish(Block&, int) const {
     Block::ring_peers(exchange_.args(), rank_count<kRanks>(exchange_.args()));
   }

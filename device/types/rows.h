@@ -1,17 +1,18 @@
-// Rows: a view of a [rows, hidden] tensor of the caller. A Row is small and held by value, so that a
-// step over its packs keeps it in registers.
+// Rows: a view of a [rows, hidden] tensor of the caller. A Row is small and held by value, so that
+// a step over its packs keeps it in registers.
 #pragma once
 #include "device/dialect/dialect.h"
 
 namespace fccl::FCCL_TARGET {
 
-// Where a row begins. On the CPU a pointer, which a step keeps in a register (a store to memory could
-// change what an object elsewhere holds); on a GPU it is computed where it is used, from arguments that
-// cost no register.
+// Where a row begins. On the CPU a pointer, which a step keeps in a register (a store to memory
+// could change what an object elsewhere holds); on a GPU it is computed where it is used, from
+// arguments that cost no register.
 #if FCCL_ROW_POINTERS
 class RowPlace {
  public:
-  FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row) : ptr_(tensor.ptr + row * tensor.stride) {}
+  FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row)
+      : ptr_(tensor.ptr + row * tensor.stride) {}
   FCCL_DEVICE char* ptr() const { return ptr_; }
 
  private:
@@ -32,9 +33,14 @@ class RowPlace {
 template <class T, bool kWhole>
 class Row {
  public:
-  FCCL_DEVICE Row(const Tensor& tensor, int64_t row, int elements) : place_(tensor, row), elements_(elements) {}
-  FCCL_DEVICE Pack load(int pack) const { return load_user<T, kWhole>(place_.ptr(), pack, elements_); }
-  FCCL_DEVICE void store(int pack, Pack p) const { store_user<T, kWhole>(place_.ptr(), pack, elements_, p); }
+  FCCL_DEVICE Row(const Tensor& tensor, int64_t row, int elements)
+      : place_(tensor, row), elements_(elements) {}
+  FCCL_DEVICE Pack load(int pack) const {
+    return load_user<T, kWhole>(place_.ptr(), pack, elements_);
+  }
+  FCCL_DEVICE void store(int pack, Pack p) const {
+    store_user<T, kWhole>(place_.ptr(), pack, elements_, p);
+  }
 
  private:
   RowPlace place_;
@@ -51,7 +57,9 @@ class Rows {
   FCCL_DEVICE void store(int64_t row, int pack, Pack p) const { this->row(row).store(pack, p); }
 
  private:
-  FCCL_DEVICE int elements(int64_t row) const { return kWhole || row != last_row_ ? hidden_ : last_hidden_; }
+  FCCL_DEVICE int elements(int64_t row) const {
+    return kWhole || row != last_row_ ? hidden_ : last_hidden_;
+  }
 
   Tensor tensor_;
   int hidden_;

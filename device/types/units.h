@@ -1,7 +1,7 @@
-// The sum of squares is a perfect binary tree over the ELEMENT index of a row, low bits first, padded
-// with +0 to P = 2^ceil(log2 hidden). A row may be split between blocks or ranks only at units of
-// P/64 elements, not below one pack; splits exchange the vector of unit sums (at most 64 floats) and
-// everybody finishes the tree, so no split changes a bit.
+// The sum of squares is a perfect binary tree over the ELEMENT index of a row, low bits first,
+// padded with +0 to P = 2^ceil(log2 hidden). A row may be split between blocks or ranks only at
+// units of P/64 elements, not below one pack; splits exchange the vector of unit sums (at most 64
+// floats) and everybody finishes the tree, so no split changes a bit.
 #pragma once
 #include <cstdint>
 

@@ -14,13 +14,16 @@ fcclResult_t fcclGetVersion(int* version) {
   });
 }
 
-const char* fcclGetErrorString(fcclResult_t result) { return code_text(static_cast<Code>(result)); }
+const char* fcclGetErrorString(fcclResult_t result) {
+  return code_text(static_cast<Code>(result));
+}
 
 const char* fcclGetLastError(fcclComm_t comm) {
   try {
     if (comm == nullptr) return last_text_of_thread();
     const Pinned pinned(comm);
-    return keep_text_of_thread(pinned ? pinned->health().last_text() : "comm is not a communicator");
+    return keep_text_of_thread(pinned ? pinned->health().last_text()
+                                      : "comm is not a communicator");
   } catch (...) {
     return "out of memory";
   }

@@ -10,7 +10,9 @@ fcclResult_t answer(const Status& status) {
   if (!status.ok()) last_text = status.text();
   return static_cast<fcclResult_t>(status.code());
 }
-const char* last_text_of_thread() { return last_text.c_str(); }
+const char* last_text_of_thread() {
+  return last_text.c_str();
+}
 const char* keep_text_of_thread(std::string text) {
   kept_text = std::move(text);
   return kept_text.c_str();

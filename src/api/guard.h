@@ -1,6 +1,6 @@
-// The border: what every public function does around its body. Nothing is thrown across it, the last
-// error of the thread and of the communicator is kept, and each function has a second name, pfccl...,
-// for interposers.
+// The border: what every public function does around its body. Nothing is thrown across it, the
+// last error of the thread and of the communicator is kept, and each function has a second name,
+// pfccl..., for interposers.
 #pragma once
 #include <fccl/fccl.h>
 
@@ -35,7 +35,8 @@ fcclResult_t guard_comm(fcclComm_t handle, Body&& body) noexcept {
   return guard([&]() -> Status {
     const Pinned comm(handle);
     if (!comm)
-      return error(Code::InvalidArgument, "comm is not a communicator (NULL, destroyed, or no handle of fccl)");
+      return error(Code::InvalidArgument,
+                   "comm is not a communicator (NULL, destroyed, or no handle of fccl)");
     const Status status = body(*comm);
     if (!status.ok()) comm->health().note(status);
     return status;
@@ -47,15 +48,20 @@ template <class Body>
 fcclResult_t guard_ready(fcclComm_t handle, Body&& body) noexcept {
   return guard_comm(handle, [&](Communicator& comm) -> Status {
     if (!comm.in_this_process())
-      return error(Code::InvalidUsage, "the communicator belongs to the parent process; after fork make a new one");
+      return error(Code::InvalidUsage,
+                   "the communicator belongs to the parent process; after fork make a new one");
     if (!comm.initialized())
-      return comm.health().failed() ? comm.health().status()
-                                    : error(Code::InvalidUsage, "init is still in progress; poll fcclCommGetAsyncError first");
+      return comm.health().failed()
+                 ? comm.health().status()
+                 : error(Code::InvalidUsage,
+                         "init is still in progress; poll fcclCommGetAsyncError first");
     return body(comm);
   });
 }
 
-inline Status null_argument(const char* name) { return error(Code::InvalidArgument, "%s is NULL", name); }
+inline Status null_argument(const char* name) {
+  return error(Code::InvalidArgument, "%s is NULL", name);
+}
 
 }  // namespace fccl
 

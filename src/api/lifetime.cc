@@ -36,7 +36,8 @@ fcclResult_t fcclCommInitRank(fcclComm_t* comm, int nranks, fcclUniqueId id, int
   return fcclCommInitRankConfig(comm, nranks, &id, rank, nullptr);
 }
 
-fcclResult_t fcclCommInitAllConfig(fcclComm_t* comms, int nranks, const int* devices, const fcclConfig* config) {
+fcclResult_t fcclCommInitAllConfig(fcclComm_t* comms, int nranks, const int* devices,
+                                   const fcclConfig* config) {
   return guard([&]() -> Status {
     if (comms == nullptr) return null_argument("comms");
     for (int r = 0; r < nranks; ++r) comms[r] = nullptr;
@@ -50,7 +51,8 @@ fcclResult_t fcclCommInitAll(fcclComm_t* comms, int nranks, const int* devices) 
   return fcclCommInitAllConfig(comms, nranks, devices, nullptr);
 }
 
-fcclResult_t fcclCommInitAllgather(fcclComm_t* comm, int nranks, int rank, fcclAllgather_t allgather, void* context,
+fcclResult_t fcclCommInitAllgather(fcclComm_t* comm, int nranks, int rank,
+                                   fcclAllgather_t allgather, void* context,
                                    const fcclConfig* config) {
   return guard([&]() -> Status {
     if (comm == nullptr) return null_argument("comm");
@@ -62,7 +64,8 @@ fcclResult_t fcclCommInitAllgather(fcclComm_t* comm, int nranks, int rank, fcclA
   });
 }
 
-fcclResult_t fcclCommSplit(fcclComm_t comm, int color, int key, fcclComm_t* newcomm, const fcclConfig* config) {
+fcclResult_t fcclCommSplit(fcclComm_t comm, int color, int key, fcclComm_t* newcomm,
+                           const fcclConfig* config) {
   return guard_ready(comm, [&](Communicator& parent) -> Status {
     if (newcomm == nullptr) return null_argument("newcomm");
     *newcomm = nullptr;
@@ -86,9 +89,12 @@ fcclResult_t fcclCommDestroy(fcclComm_t comm) {
     {
       const Pinned pinned(comm);
       if (!pinned)
-        return error(Code::InvalidArgument, "comm is not a communicator (destroyed already, or no handle of fccl)");
+        return error(Code::InvalidArgument,
+                     "comm is not a communicator (destroyed already, or no handle of fccl)");
       if (!pinned->in_this_process())
-        return error(Code::InvalidUsage, "the communicator belongs to the parent process; the child must leave it alone");
+        return error(
+            Code::InvalidUsage,
+            "the communicator belongs to the parent process; the child must leave it alone");
       patience = pinned->settings().destroy_timeout_ms;
     }
     if (take_handle(comm, patience) == nullptr)
@@ -100,7 +106,8 @@ fcclResult_t fcclCommDestroy(fcclComm_t comm) {
 fcclResult_t fcclCommAbort(fcclComm_t comm) {
   return guard_comm(comm, [&](Communicator& c) -> Status {
     if (!c.in_this_process())
-      return error(Code::InvalidUsage, "the communicator belongs to the parent process; the child must leave it alone");
+      return error(Code::InvalidUsage,
+                   "the communicator belongs to the parent process; the child must leave it alone");
     c.abort();
     return {};
   });
@@ -131,7 +138,9 @@ fcclResult_t fcclCommSetTimeout(fcclComm_t comm, int64_t ms) {
   return guard_ready(comm, [&](Communicator& c) -> Status {
     constexpr int64_t kDayMs = 86400000;
     if (ms < 1 || ms > kDayMs)
-      return error(Code::InvalidArgument, "timeout is %lld ms; allowed: 1 to %lld", static_cast<long long>(ms),
+      return error(Code::InvalidArgument,
+                   "timeout is %lld ms; allowed: 1 to %lld",
+                   static_cast<long long>(ms),
                    static_cast<long long>(kDayMs));
     const auto lock = c.lock();
     return c.set_timeout(ms);
@@ -142,10 +151,12 @@ fcclResult_t fcclCommSetTimeout(fcclComm_t comm, int64_t ms) {
 
 FCCL_ALIAS(fcclResult_t, fcclGetUniqueId, (fcclUniqueId*));
 FCCL_ALIAS(fcclResult_t, fcclCommInitRank, (fcclComm_t*, int, fcclUniqueId, int));
-FCCL_ALIAS(fcclResult_t, fcclCommInitRankConfig, (fcclComm_t*, int, const fcclUniqueId*, int, const fcclConfig*));
+FCCL_ALIAS(fcclResult_t, fcclCommInitRankConfig,
+           (fcclComm_t*, int, const fcclUniqueId*, int, const fcclConfig*));
 FCCL_ALIAS(fcclResult_t, fcclCommInitAll, (fcclComm_t*, int, const int*));
 FCCL_ALIAS(fcclResult_t, fcclCommInitAllConfig, (fcclComm_t*, int, const int*, const fcclConfig*));
-FCCL_ALIAS(fcclResult_t, fcclCommInitAllgather, (fcclComm_t*, int, int, fcclAllgather_t, void*, const fcclConfig*));
+FCCL_ALIAS(fcclResult_t, fcclCommInitAllgather,
+           (fcclComm_t*, int, int, fcclAllgather_t, void*, const fcclConfig*));
 FCCL_ALIAS(fcclResult_t, fcclCommSplit, (fcclComm_t, int, int, fcclComm_t*, const fcclConfig*));
 FCCL_ALIAS(fcclResult_t, fcclCommFinalize, (fcclComm_t));
 FCCL_ALIAS(fcclResult_t, fcclCommDestroy, (fcclComm_t));

@@ -27,7 +27,8 @@ fcclResult_t fcclMemFree(fcclComm_t comm, void* ptr) {
   });
 }
 
-fcclResult_t fcclCommWindowRegister(fcclComm_t comm, void* ptr, size_t bytes, fcclWindow_t* window) {
+fcclResult_t fcclCommWindowRegister(fcclComm_t comm, void* ptr, size_t bytes,
+                                    fcclWindow_t* window) {
   return guard_ready(comm, [&](Communicator& c) -> Status {
     if (window == nullptr) return null_argument("window");
     *window = nullptr;

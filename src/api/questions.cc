@@ -44,7 +44,8 @@ fcclPlanInfo plan_info(const Plan& plan, const Situation& situation, const Launc
   return info;
 }
 
-Status query(const fcclFusedArgs* args, int rank, const Situation& situation, DeviceContext* context, fcclPlanInfo* info) {
+Status query(const fcclFusedArgs* args, int rank, const Situation& situation,
+             DeviceContext* context, fcclPlanInfo* info) {
   if (args == nullptr) return null_argument("args");
   fcclFusedArgs whole = FCCL_FUSED_ARGS_INITIALIZER;
   FCCL_TRY(read_struct("args", args, FCCL_FUSED_ARGS_MAGIC, &whole));
@@ -63,7 +64,8 @@ Status query(const fcclFusedArgs* args, int rank, const Situation& situation, De
       launch.args.chunk_rows = launch.args.rows;
       launch.args.total_rows = request->rows;
       launch.args.hidden = static_cast<int32_t>(request->hidden);
-      launch.args.packs = static_cast<int32_t>((request->hidden * element_bytes(request->type) + 15) / 16);
+      launch.args.packs =
+          static_cast<int32_t>((request->hidden * element_bytes(request->type) + 15) / 16);
       shape = context->shape_of(launch);
     }
   } else if (request.status().code() == Code::Unsupported) {
@@ -131,7 +133,8 @@ fcclResult_t fcclCommMemory(fcclComm_t comm, fcclMemoryInfo* info) {
     value.granule_bytes = static_cast<int64_t>(c.context().granule());
     value.mapped_bytes = static_cast<int64_t>(c.workspace()->mapped_bytes());
     value.user_window_bytes = static_cast<int64_t>(c.user_memory().window_bytes());
-    value.capacity_bytes = static_cast<int64_t>(workspace_capacity(c.situation().layout, c.ranks()));
+    value.capacity_bytes =
+        static_cast<int64_t>(workspace_capacity(c.situation().layout, c.ranks()));
     return write_struct("info", info, FCCL_MEMORY_INFO_MAGIC, value);
   });
 }
@@ -143,7 +146,8 @@ fcclResult_t fcclCommQuery(fcclComm_t comm, const fcclFusedArgs* args, fcclPlanI
   });
 }
 
-fcclResult_t fcclQuerySupport(int nranks, const fcclConfig* config, const fcclFusedArgs* args, fcclPlanInfo* info) {
+fcclResult_t fcclQuerySupport(int nranks, const fcclConfig* config, const fcclFusedArgs* args,
+                              fcclPlanInfo* info) {
   return guard([&]() -> Status {
     if (nranks < 1 || nranks > kMaxRanks)
       return error(Code::InvalidArgument, "nranks is %d; allowed: 1 to %d", nranks, kMaxRanks);
@@ -159,7 +163,8 @@ fcclResult_t fcclCommGetStats(fcclComm_t comm, fcclCommStats* stats) {
     fcclCommStats value = FCCL_COMM_STATS_INITIALIZER;
     value.calls = c.counters().calls.load(std::memory_order_relaxed);
     value.launches = c.counters().launches.load(std::memory_order_relaxed);
-    for (int i = 0; i < 16; ++i) value.by_algorithm[i] = c.counters().by_algorithm[i].load(std::memory_order_relaxed);
+    for (int i = 0; i < 16; ++i)
+      value.by_algorithm[i] = c.counters().by_algorithm[i].load(std::memory_order_relaxed);
     value.slow_rows = c.counters().slow_rows.load(std::memory_order_relaxed);
     return write_struct("stats", stats, FCCL_COMM_STATS_MAGIC, value);
   });
@@ -170,7 +175,8 @@ fcclResult_t fcclVariable(int index, fcclVariableInfo* info) {
     FCCL_TRY_ASSIGN(config, read_config());
     const std::vector<VariableInfo> all = describe_config(config);
     if (index < 0 || index >= static_cast<int>(all.size()))
-      return error(Code::InvalidArgument, "index is %d; there are %zu variables", index, all.size());
+      return error(
+          Code::InvalidArgument, "index is %d; there are %zu variables", index, all.size());
     const VariableInfo& variable = all[static_cast<size_t>(index)];
     fcclVariableInfo value = FCCL_VARIABLE_INFO_INITIALIZER;
     value.from_environment = variable.from_environment ? 1 : 0;
@@ -198,7 +204,8 @@ fcclResult_t fcclDescribe(fcclComm_t comm, char* text, size_t bytes, size_t* nee
       return give(machine_json(machine));
     });
   }
-  return guard_ready(comm, [&](Communicator& c) -> Status { return give(comm_json(c.situation().facts)); });
+  return guard_ready(
+      comm, [&](Communicator& c) -> Status { return give(comm_json(c.situation().facts)); });
 }
 
 }  // extern "C"
@@ -210,7 +217,8 @@ FCCL_ALIAS(fcclResult_t, fcclCommBackend, (fcclComm_t, int32_t*));
 FCCL_ALIAS(fcclResult_t, fcclWorkspaceBytes, (int, const fcclConfig*, int64_t*));
 FCCL_ALIAS(fcclResult_t, fcclCommMemory, (fcclComm_t, fcclMemoryInfo*));
 FCCL_ALIAS(fcclResult_t, fcclCommQuery, (fcclComm_t, const fcclFusedArgs*, fcclPlanInfo*));
-FCCL_ALIAS(fcclResult_t, fcclQuerySupport, (int, const fcclConfig*, const fcclFusedArgs*, fcclPlanInfo*));
+FCCL_ALIAS(fcclResult_t, fcclQuerySupport,
+           (int, const fcclConfig*, const fcclFusedArgs*, fcclPlanInfo*));
 FCCL_ALIAS(fcclResult_t, fcclCommGetStats, (fcclComm_t, fcclCommStats*));
 FCCL_ALIAS(fcclResult_t, fcclVariable, (int, fcclVariableInfo*));
 FCCL_ALIAS(fcclResult_t, fcclDescribe, (fcclComm_t, char*, size_t, size_t*));

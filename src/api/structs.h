@@ -1,4 +1,5 @@
-// Growing structs at the border: reads what the caller's version of a struct holds, and no byte more.
+// Growing structs at the border: reads what the caller's version of a struct holds, and no byte
+// more.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // What a backend must offer: memory that peers can map, and kernels. One implementation per vendor;
 // above this folder nobody asks which one it is (a difference becomes a capability here). Backend
-// modules (libfccl_cuda.so) are built from the same headers with the same compiler and refused unless
-// their build id is equal, so that plain C++ interfaces may cross the border. A module links nothing of
-// libfccl: what it needs of the host it gets as HostServices.
+// modules (libfccl_cuda.so) are built from the same headers with the same compiler and refused
+// unless their build id is equal, so that plain C++ interfaces may cross the border. A module links
+// nothing of libfccl: what it needs of the host it gets as HostServices.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,8 @@ namespace fccl {
 
 enum class BackendKind : int32_t { Cpu = 1, Cuda = 2, Hip = 3 };  // fcclBackend_t
 
-// Memory of one rank. Freed by the destructor; shared because threads of one process map each other's.
+// Memory of one rank. Freed by the destructor; shared because threads of one process map each
+// other's.
 class Allocation {
  public:
   virtual ~Allocation() = default;
@@ -50,8 +51,8 @@ struct HostWords {
   uint32_t chaos_calls;
 };
 
-// How one launch is laid out on this rank. A local choice of the backend, never agreed: ranks may run
-// different grids, since nothing on the wire depends on it.
+// How one launch is laid out on this rank. A local choice of the backend, never agreed: ranks may
+// run different grids, since nothing on the wire depends on it.
 struct LaunchShape {
   int blocks = 1;
   int threads = 1;
@@ -62,17 +63,17 @@ struct LaunchShape {
 struct Launch {
   KernelId id;
   KernelArgs args;
-  int max_blocks = 0;           // config; 0: the backend's bound
-  bool weight_stable = false;   // may be read before earlier work of the stream ends
+  int max_blocks = 0;  // config; 0: the backend's bound
+  bool weight_stable = false;  // may be read before earlier work of the stream ends
   bool inputs_stable = false;
   bool early_trigger = false;
 };
 
 // Facts about launches that the plan needs; the minimum over ranks is agreed in init.
 struct LaunchLimits {
-  int32_t max_blocks = 1;         // resident blocks of the largest kernel, already halved (another
-                                  // communicator's kernel must fit beside it)
-  int32_t max_threads = 1;        // of one block
+  int32_t max_blocks = 1;  // resident blocks of the largest kernel, already halved (another
+                           // communicator's kernel must fit beside it)
+  int32_t max_threads = 1;  // of one block
   int32_t sm_count = 1;
   int32_t arch = 0;
 };
@@ -87,7 +88,8 @@ class DeviceContext {
   virtual Result<std::shared_ptr<Allocation>> allocate(uint64_t bytes, uint32_t memory_kind) = 0;
   virtual Result<Export> export_memory(const Allocation& memory, uint32_t memory_kind) = 0;
   // Checks what it is given (seals, size) before it maps.
-  virtual Result<std::unique_ptr<Mapping>> import_memory(Export& from, uint64_t bytes, uint32_t memory_kind) = 0;
+  virtual Result<std::unique_ptr<Mapping>> import_memory(Export& from, uint64_t bytes,
+                                                         uint32_t memory_kind) = 0;
   // A peer that is a thread of this process, perhaps on another device.
   virtual Result<std::unique_ptr<Mapping>> map_local(const std::shared_ptr<Allocation>& memory) = 0;
   virtual Status fill(void* to, int byte, uint64_t bytes) = 0;
@@ -103,7 +105,8 @@ class DeviceContext {
   virtual bool has_kernel(const KernelId& id, int ranks) const = 0;
   // Is `stream` legal here? Called before anything is launched.
   virtual Status check_stream(void* stream) = 0;
-  // Stream-ordered; a CPU launch is complete on return. `control` orders streams (PROTOCOL of streams).
+  // Stream-ordered; a CPU launch is complete on return. `control` orders streams (PROTOCOL of
+  // streams).
   virtual Status launch(const Launch& launch, void* stream) = 0;
   // Sets control->limit_ns for later waits, captured graphs included.
   virtual Status set_limit(Control* control, uint64_t ns) = 0;

@@ -11,14 +11,15 @@
 #include <cstring>
 
 #include "backend/memory_cpu.h"
+#include "device/dialect/pause.h"
 #include "device/entry/cpu_entry.h"
 #include "topology/detect.h"
 
 namespace fccl {
 
-#define FCCL_CPU_LEVEL_TABLE(level)                             \
-  namespace level {                                             \
-  CpuKernel find_cpu_kernel(const KernelId& id, int ranks);     \
+#define FCCL_CPU_LEVEL_TABLE(level)                         \
+  namespace level {                                         \
+  CpuKernel find_cpu_kernel(const KernelId& id, int ranks); \
   }
 #ifdef FCCL_HAVE_CPU_scalar
 FCCL_CPU_LEVEL_TABLE(scalar)
@@ -63,17 +64,10 @@ namespace {
 uint32_t polls_of(int64_t us) {
   constexpr int kSample = 1000;
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < kSample; ++i) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield" ::: "memory");
-#else
-    asm volatile("" ::: "memory");
-#endif
-  }
+  for (int i = 0; i < kSample; ++i) pause_polling();
   const double ns =
-      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / kSample;
+      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() /
+      kSample;
   const double polls = static_cast<double>(us) * 1000.0 / (ns < 1.0 ? 1.0 : ns);
   return polls > 4e9 ? UINT32_MAX : static_cast<uint32_t>(polls);
 }
@@ -91,20 +85,25 @@ class CpuLocalMapping : public Mapping {
 class CpuContext : public DeviceContext {
  public:
   CpuContext(CpuKernelTable kernels, const OpenArgs& args)
-      : kernels_(kernels), huge_pages_(args.config->huge_pages != 0),
+      : kernels_(kernels),
+        huge_pages_(args.config->huge_pages != 0),
         chaos_(static_cast<uint32_t>(args.config->test_chaos)) {
     // With a CPU for every rank spinning is free and a wake-up is not; without, spinning takes the
     // CPU from the rank that is waited for.
-    const int64_t us = args.config->spin_us >= 0 ? args.config->spin_us : args.oversubscribed ? 5 : 100;
+    const int64_t us = args.config->spin_us >= 0 ? args.config->spin_us
+                       : args.oversubscribed     ? 5
+                                                 : 100;
     spins_ = polls_of(us);
   }
 
   uint64_t granule() const override { return kCpuGranule; }
   Result<std::shared_ptr<Allocation>> allocate(uint64_t bytes, uint32_t kind) override {
-    return kind == kMemoryMemfd ? allocate_memfd(bytes, huge_pages_) : allocate_plain(bytes, huge_pages_);
+    return kind == kMemoryMemfd ? allocate_memfd(bytes, huge_pages_)
+                                : allocate_plain(bytes, huge_pages_);
   }
   Result<Export> export_memory(const Allocation& memory, uint32_t kind) override {
-    if (kind != kMemoryMemfd) return error(Code::InternalError, "this kind of memory is not exported");
+    if (kind != kMemoryMemfd)
+      return error(Code::InternalError, "this kind of memory is not exported");
     return export_memfd(memory);
   }
   Result<std::unique_ptr<Mapping>> import_memory(Export& from, uint64_t bytes, uint32_t) override {
@@ -130,7 +129,9 @@ class CpuContext : public DeviceContext {
   Status prepare(int, int) override { return {}; }
   LaunchLimits limits() const override { return LaunchLimits{}; }
   LaunchShape shape_of(const Launch&) const override { return LaunchShape{}; }
-  bool has_kernel(const KernelId& id, int ranks) const override { return kernels_(id, ranks) != nullptr; }
+  bool has_kernel(const KernelId& id, int ranks) const override {
+    return kernels_(id, ranks) != nullptr;
+  }
   Status check_stream(void* stream) override {
     if (stream == nullptr) return {};
     return error(Code::InvalidArgument, "a CPU communicator takes no stream; pass NULL");
@@ -152,7 +153,9 @@ class CpuContext : public DeviceContext {
     on.scratch = scratch_.get();
     on.scratch_bytes = scratch_bytes_;
     on.spins = spins_;
-    if (chaos_ != 0) on.chaos = chaos_ = chaos_ * 747796405u + 2891336453u + static_cast<uint32_t>(launch.args.ex.rank);
+    if (chaos_ != 0)
+      on.chaos = chaos_ =
+          chaos_ * 747796405u + 2891336453u + static_cast<uint32_t>(launch.args.ex.rank);
     kernel(launch.args, on);
     return {};
   }
@@ -189,7 +192,8 @@ class CpuBackend : public Backend {
   const char* name() const override { return "cpu"; }
   Status available() override {
     if (cpu_kernels(detect_cpu_level()) != nullptr) return {};
-    return error(Code::Unsupported, "this CPU is older than every instruction-set level fccl was built for");
+    return error(Code::Unsupported,
+                 "this CPU is older than every instruction-set level fccl was built for");
   }
   Result<int> current_device() override { return -1; }
   Status describe(int, RankFacts& facts) override {
@@ -201,7 +205,8 @@ class CpuBackend : public Backend {
     FCCL_TRY_ASSIGN(level, cpu_level_of(*args.config));
     const CpuKernelTable kernels = cpu_kernels(level);
     if (kernels == nullptr)
-      return error(Code::Unsupported, "fccl was built without kernels for the CPU level %s",
+      return error(Code::Unsupported,
+                   "fccl was built without kernels for the CPU level %s",
                    cpu_level_name(level));
     return std::unique_ptr<DeviceContext>(std::make_unique<CpuContext>(kernels, args));
   }

@@ -32,10 +32,13 @@ class ImportedMemfd : public Mapping {
 
 Status out_of_memory(uint64_t bytes, const char* step, int code) {
   char text[128];
-  return error(Code::OutOfResources,
-               "%s of %llu bytes for a window: %s; free memory, raise the memory limit of the "
-               "container, or ask for a smaller workspace (config.max_tokens, FCCL_WORKSPACE_BYTES)",
-               step, static_cast<unsigned long long>(bytes), strerror_r(code, text, sizeof text));
+  return error(
+      Code::OutOfResources,
+      "%s of %llu bytes for a window: %s; free memory, raise the memory limit of the "
+      "container, or ask for a smaller workspace (config.max_tokens, FCCL_WORKSPACE_BYTES)",
+      step,
+      static_cast<unsigned long long>(bytes),
+      strerror_r(code, text, sizeof text));
 }
 
 // Places the pages near this thread before they are touched; both are preferences.
@@ -70,8 +73,10 @@ Result<std::shared_ptr<Allocation>> allocate_memfd(uint64_t bytes, bool huge_pag
   bytes = round_up(bytes, kCpuGranule);
   UniqueFd fd(memfd_create("fccl-window", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return errno_error("memfd_create for a window");
-  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return out_of_memory(bytes, "ftruncate", errno);
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return errno_error("sealing the memfd of a window");
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
+    return out_of_memory(bytes, "ftruncate", errno);
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0)
+    return errno_error("sealing the memfd of a window");
   return map_fd(std::move(fd), bytes, huge_pages);
 }
 
@@ -86,13 +91,15 @@ Result<Export> export_memfd(const Allocation& memory) {
 }
 
 Result<std::unique_ptr<Mapping>> import_memfd(Export& from, uint64_t bytes) {
-  if (!from.fd.valid()) return error(Code::RemoteError, "the peer sent no descriptor of its window");
+  if (!from.fd.valid())
+    return error(Code::RemoteError, "the peer sent no descriptor of its window");
   bytes = round_up(bytes, kCpuGranule);
   const int seals = fcntl(from.fd.get(), F_GET_SEALS);
   struct stat info {};
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(from.fd.get(), &info) != 0 ||
       !S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != bytes)
-    return error(Code::RemoteError, "the peer's descriptor is no sealed memfd of %llu bytes",
+    return error(Code::RemoteError,
+                 "the peer's descriptor is no sealed memfd of %llu bytes",
                  static_cast<unsigned long long>(bytes));
   auto mapping = std::make_unique<ImportedMemfd>();
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, from.fd.get(), 0);

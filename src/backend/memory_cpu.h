@@ -13,8 +13,8 @@ Result<std::shared_ptr<Allocation>> allocate_plain(uint64_t bytes, bool huge_pag
 Result<std::shared_ptr<Allocation>> allocate_memfd(uint64_t bytes, bool huge_pages);
 // InvalidArgument if the allocation is no memfd.
 Result<Export> export_memfd(const Allocation& memory);
-// Refuses a descriptor that is not a memfd of exactly `bytes`, sealed against shrinking: a peer that
-// could truncate it could kill this process with SIGBUS.
+// Refuses a descriptor that is not a memfd of exactly `bytes`, sealed against shrinking: a peer
+// that could truncate it could kill this process with SIGBUS.
 Result<std::unique_ptr<Mapping>> import_memfd(Export& from, uint64_t bytes);
 
 }  // namespace fccl

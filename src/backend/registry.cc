@@ -13,7 +13,9 @@
 namespace fccl {
 namespace {
 
-bool service_log_enabled(LogLevel level, uint32_t subsystem) { return log_enabled(level, subsystem); }
+bool service_log_enabled(LogLevel level, uint32_t subsystem) {
+  return log_enabled(level, subsystem);
+}
 void service_log_text(LogLevel level, uint32_t subsystem, const char* text) {
   log_line(level, subsystem, "%s", text);
 }
@@ -21,7 +23,8 @@ constexpr HostServices kServices{service_log_enabled, service_log_text};
 
 std::string folder_of_library() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&folder_of_library), &info) == 0 || info.dli_fname == nullptr) return "";
+  if (dladdr(reinterpret_cast<void*>(&folder_of_library), &info) == 0 || info.dli_fname == nullptr)
+    return "";
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
@@ -30,14 +33,20 @@ std::string folder_of_library() {
 Result<Backend*> load_module(const std::string& file, const std::string& folder) {
   const std::string path = (folder.empty() ? folder_of_library() : folder + "/") + file;
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return error(Code::Unsupported, "cannot load %s: %s", path.c_str(), dlerror());
+  if (library == nullptr)
+    return error(Code::Unsupported, "cannot load %s: %s", path.c_str(), dlerror());
   const auto* module = static_cast<const BackendModule*>(dlsym(library, "fcclBackendModule"));
   if (module == nullptr)
-    return error(Code::VersionMismatch, "%s is no fccl backend module (no symbol fcclBackendModule)", path.c_str());
+    return error(Code::VersionMismatch,
+                 "%s is no fccl backend module (no symbol fcclBackendModule)",
+                 path.c_str());
   if (module->abi != kModuleAbi || module->size < sizeof(BackendModule) ||
       std::string(module->build_id) != kBuildId)
-    return error(Code::VersionMismatch, "%s was built as %s, this library as %s; install both from one build",
-                 path.c_str(), module->abi == kModuleAbi ? module->build_id : "another module ABI", kBuildId);
+    return error(Code::VersionMismatch,
+                 "%s was built as %s, this library as %s; install both from one build",
+                 path.c_str(),
+                 module->abi == kModuleAbi ? module->build_id : "another module ABI",
+                 kBuildId);
   Backend* backend = module->create(&kServices);
   if (backend == nullptr) return error(Code::InternalError, "%s made no backend", path.c_str());
   return backend;

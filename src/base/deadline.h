@@ -21,7 +21,8 @@ class Deadline {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start_).count();
   }
   int64_t remaining_ms() const { return ms_ - elapsed_ms(); }
-  // The timeout of one poll() or futex slice: never longer than `slice_ms`, so that an abort is seen.
+  // The timeout of one poll() or futex slice: never longer than `slice_ms`, so that an abort is
+  // seen.
   int slice_ms(int slice_ms = 50) const {
     const int64_t left = remaining_ms();
     return static_cast<int>(left < 0 ? 0 : left < slice_ms ? left : slice_ms);

@@ -1,6 +1,6 @@
 // Status: how every fallible function inside the library answers. The place that decides an error
-// writes its text once; callers only propagate with FCCL_TRY. Nothing here throws; std::bad_alloc of
-// the standard library is turned into a code at the border (src/api/guard.h).
+// writes its text once; callers only propagate with FCCL_TRY. Nothing here throws; std::bad_alloc
+// of the standard library is turned into a code at the border (src/api/guard.h).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,8 @@ class [[nodiscard]] Status {
   Status() = default;
   Status(Code code, std::string text) : code_(code), text_(std::move(text)) {}
   // An error that another rank caused: `rank` is the one to name.
-  Status(Code code, int rank, std::string text) : code_(code), rank_(rank), text_(std::move(text)) {}
+  Status(Code code, int rank, std::string text)
+      : code_(code), rank_(rank), text_(std::move(text)) {}
 
   bool ok() const { return code_ == Code::Success; }
   Code code() const { return code_; }
@@ -59,13 +60,13 @@ class [[nodiscard]] Result {
 
 }  // namespace fccl
 
-#define FCCL_TRY(expr)                                  \
-  do {                                                  \
-    ::fccl::Status fccl_status_ = (expr);               \
-    if (!fccl_status_.ok()) return fccl_status_;        \
+#define FCCL_TRY(expr)                           \
+  do {                                           \
+    ::fccl::Status fccl_status_ = (expr);        \
+    if (!fccl_status_.ok()) return fccl_status_; \
   } while (0)
 // Declares `name` from a Result, or returns its Status.
-#define FCCL_TRY_ASSIGN(name, expr)                     \
-  auto name##_result_ = (expr);                         \
+#define FCCL_TRY_ASSIGN(name, expr)                         \
+  auto name##_result_ = (expr);                             \
   if (!name##_result_.ok()) return name##_result_.status(); \
   auto& name = *name##_result_

@@ -17,9 +17,13 @@ Communicator::Communicator(Settings settings, int rank, int ranks)
       timeout_ms_(settings_.call_timeout_ms),
       words_(std::make_shared<HostWords>()) {}
 
-Communicator::~Communicator() { shut_down(); }
+Communicator::~Communicator() {
+  shut_down();
+}
 
-Control* Communicator::control() const { return reinterpret_cast<Control*>(workspace_->at(rank_)); }
+Control* Communicator::control() const {
+  return reinterpret_cast<Control*>(workspace_->at(rank_));
+}
 
 // ---------------------------------------------------------------- init
 
@@ -35,7 +39,8 @@ Status Communicator::init(const Join& join) {
 }
 
 Status Communicator::init_in_background(Join join) {
-  auto thread = start_thread("fccl-init", [this, join = std::move(join)] { static_cast<void>(init(join)); });
+  auto thread =
+      start_thread("fccl-init", [this, join = std::move(join)] { static_cast<void>(init(join)); });
   if (!thread.ok()) return thread.status();
   init_thread_ = std::move(*thread);
   return {};
@@ -64,7 +69,8 @@ void Communicator::shut_down() {
     init_thread_.join();
   }
   const Limit limit{Deadline::after_ms(settings_.destroy_timeout_ms), nullptr};
-  if (context_ != nullptr && initialized() && !health_.failed()) static_cast<void>(context_->drain(limit));
+  if (context_ != nullptr && initialized() && !health_.failed())
+    static_cast<void>(context_->drain(limit));
   if (group_ != nullptr) {
     static_cast<void>(group_->leave(limit));
     group_->set_event_function(nullptr);
@@ -107,21 +113,25 @@ Status Communicator::fail(const Status& status) {
 
 void Communicator::poll_failure() {
   if (health_.failed() || !initialized()) return;
-  if (__atomic_load_n(&words_->record.complete, __ATOMIC_ACQUIRE) != 0) static_cast<void>(fail(explain_record()));
+  if (__atomic_load_n(&words_->record.complete, __ATOMIC_ACQUIRE) != 0)
+    static_cast<void>(fail(explain_record()));
 }
 
 // ---------------------------------------------------------------- calls
 
 Status Communicator::usable() {
   if (!in_this_process())
-    return error(Code::InvalidUsage, "the communicator belongs to the parent process; after fork make a new one");
+    return error(Code::InvalidUsage,
+                 "the communicator belongs to the parent process; after fork make a new one");
   if (!initialized()) {
     if (health_.failed()) return health_.status();
     return error(Code::InvalidUsage, "init is still in progress; poll fcclCommGetAsyncError first");
   }
   poll_failure();
   if (health_.failed()) return health_.status();
-  if (finalized_) return error(Code::InvalidUsage, "the communicator is finalized; only fcclCommDestroy is legal");
+  if (finalized_)
+    return error(Code::InvalidUsage,
+                 "the communicator is finalized; only fcclCommDestroy is legal");
   return {};
 }
 
@@ -130,7 +140,9 @@ Status Communicator::nobody_left() {
   const uint32_t left = left_.load(std::memory_order_acquire);
   if (left != 0) {
     const int peer = __builtin_ctz(left);
-    return fail(error_of_rank(peer, Code::RemoteError, "%s has destroyed its communicator",
+    return fail(error_of_rank(peer,
+                              Code::RemoteError,
+                              "%s has destroyed its communicator",
                               group_->describe(peer).c_str()));
   }
   return {};
@@ -176,7 +188,8 @@ Status Communicator::launch(Launch& launch, const Plan& plan, uint32_t call, voi
   const Status status = context_->launch(launch, stream);
   if (!status.ok()) return status;
   counters_.launches.fetch_add(1, std::memory_order_relaxed);
-  counters_.by_algorithm[algorithm_number(plan.algo, plan.protocol)].fetch_add(1, std::memory_order_relaxed);
+  counters_.by_algorithm[algorithm_number(plan.algo, plan.protocol)].fetch_add(
+      1, std::memory_order_relaxed);
   return after_launch();
 }
 
@@ -185,7 +198,8 @@ Status Communicator::after_launch() {
   if (word == 0) return {};
   if (__atomic_load_n(&words_->record.complete, __ATOMIC_ACQUIRE) != 0) {
     const Failure own = static_cast<Failure>(words_->record.failure);
-    if (own == Failure::Timeout || own == Failure::Mismatch || own == Failure::Overlap || own == Failure::Left)
+    if (own == Failure::Timeout || own == Failure::Mismatch || own == Failure::Overlap ||
+        own == Failure::Left)
       return fail(explain_record());
   }
   // The peer that failed, or the system about the one that died, tells why a moment later.
@@ -200,9 +214,11 @@ Status Communicator::explain_word(uint32_t word) const {
     case Failure::Died:
       return error_of_rank(peer, Code::RemoteError, "rank %d died", peer);
     case Failure::Timeout:
-      return error_of_rank(peer, Code::RemoteError, "rank %d gave up waiting (its deadline expired)", peer);
+      return error_of_rank(
+          peer, Code::RemoteError, "rank %d gave up waiting (its deadline expired)", peer);
     case Failure::Mismatch:
-      return error_of_rank(peer, Code::Mismatch, "rank %d found that ranks disagree about a call", peer);
+      return error_of_rank(
+          peer, Code::Mismatch, "rank %d found that ranks disagree about a call", peer);
     case Failure::Aborted:
       return error_of_rank(peer, Code::RemoteError, "rank %d was aborted", peer);
     default:
@@ -216,21 +232,36 @@ Status Communicator::explain_record() const {
   const std::string peer = r.peer == rank_ ? "this rank" : group_->describe(r.peer);
   switch (static_cast<Failure>(r.failure)) {
     case Failure::Timeout:
-      return error_of_rank(r.peer, Code::Timeout,
-                           "rank %d waited %lld ms in exchange %llu (hop %u, row %u) for %s, %s", rank_,
-                           static_cast<long long>(timeout_ms_.load(std::memory_order_relaxed)), call, r.hop, r.row, peer.c_str(),
+      return error_of_rank(r.peer,
+                           Code::Timeout,
+                           "rank %d waited %lld ms in exchange %llu (hop %u, row %u) for %s, %s",
+                           rank_,
+                           static_cast<long long>(timeout_ms_.load(std::memory_order_relaxed)),
+                           call,
+                           r.hop,
+                           r.row,
+                           peer.c_str(),
                            r.seen == r.epoch ? "which has entered it but not sent everything"
                                              : "which has not entered it");
     case Failure::Mismatch:
-      return error_of_rank(r.peer, Code::Mismatch,
-                           "exchange %llu: rank %d calls %s on %u rows, rank %d calls %s on %u rows", call, rank_,
-                           describe_call(r.expected_hash).c_str(), r.expected_tokens, r.peer,
-                           describe_call(r.seen_hash).c_str(), r.seen_tokens);
+      return error_of_rank(
+          r.peer,
+          Code::Mismatch,
+          "exchange %llu: rank %d calls %s on %u rows, rank %d calls %s on %u rows",
+          call,
+          rank_,
+          describe_call(r.expected_hash).c_str(),
+          r.expected_tokens,
+          r.peer,
+          describe_call(r.seen_hash).c_str(),
+          r.seen_tokens);
     case Failure::Left:
-      return error_of_rank(r.peer, Code::RemoteError, "%s left before exchange %llu", peer.c_str(), call);
+      return error_of_rank(
+          r.peer, Code::RemoteError, "%s left before exchange %llu", peer.c_str(), call);
     case Failure::Overlap:
       return error(Code::InvalidUsage,
-                   "two launches of one communicator ran at the same time in exchange %llu; order them by a stream "
+                   "two launches of one communicator ran at the same time in exchange %llu; order "
+                   "them by a stream "
                    "or an event",
                    call);
     default:

@@ -1,9 +1,10 @@
-// Communicator: one rank of one communicator, from init to destroy. Its parts have types of their own;
-// this class ties their lifetimes together and serialises calls.
+// Communicator: one rank of one communicator, from init to destroy. Its parts have types of their
+// own; this class ties their lifetimes together and serialises calls.
 //
-// Order of life: made (in progress) -> init phases (init.cc) -> ready -> finalized -> gone. A failure is
-// sticky (health.h). The reader thread of the group reports deaths, aborts and good-byes; they reach a
-// blocked call through HostWords::abort, which its kernels poll, and a ring of its doorbell.
+// Order of life: made (in progress) -> init phases (init.cc) -> ready -> finalized -> gone. A
+// failure is sticky (health.h). The reader thread of the group reports deaths, aborts and
+// good-byes; they reach a blocked call through HostWords::abort, which its kernels poll, and a ring
+// of its doorbell.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -102,7 +103,7 @@ class Communicator {
   std::atomic<int64_t> timeout_ms_;
   std::shared_ptr<HostWords> words_;
   std::atomic<uint32_t> left_{0};  // ranks that said good-bye
-  std::mutex tell_mutex_;          // context_ and workspace_ against the reader thread
+  std::mutex tell_mutex_;  // context_ and workspace_ against the reader thread
   std::unique_ptr<DeviceContext> context_;
   std::shared_ptr<Window> workspace_;
   UserMemory user_memory_;

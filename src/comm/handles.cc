@@ -27,12 +27,15 @@ Table& table() {
 }
 
 fcclComm_t encode(int row, uint64_t generation) {
-  return reinterpret_cast<fcclComm_t>(static_cast<uintptr_t>(generation << kIndexBits | static_cast<uint64_t>(row)));
+  return reinterpret_cast<fcclComm_t>(
+      static_cast<uintptr_t>(generation << kIndexBits | static_cast<uint64_t>(row)));
 }
 int row_of(fcclComm_t handle) {
   return static_cast<int>(reinterpret_cast<uintptr_t>(handle) & ((uintptr_t{1} << kIndexBits) - 1));
 }
-uint64_t generation_of(fcclComm_t handle) { return reinterpret_cast<uintptr_t>(handle) >> kIndexBits; }
+uint64_t generation_of(fcclComm_t handle) {
+  return reinterpret_cast<uintptr_t>(handle) >> kIndexBits;
+}
 
 }  // namespace
 
@@ -68,7 +71,8 @@ Result<fcclComm_t> make_handle(std::unique_ptr<Communicator> comm) {
     t.next = index + 1;
     return encode(index, generation + 1);
   }
-  return error(Code::OutOfResources, "%d communicators are alive in this process; destroy some", kRows);
+  return error(
+      Code::OutOfResources, "%d communicators are alive in this process; destroy some", kRows);
 }
 
 std::unique_ptr<Communicator> take_handle(fcclComm_t handle, int64_t patience_ms) {

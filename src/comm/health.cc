@@ -28,7 +28,9 @@ Status Health::status() const {
 
 void Health::wait_for_failure(int64_t ms) const {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, std::chrono::milliseconds(ms), [&] { return word_.load(std::memory_order_relaxed) != 0; });
+  changed_.wait_for(lock, std::chrono::milliseconds(ms), [&] {
+    return word_.load(std::memory_order_relaxed) != 0;
+  });
 }
 
 void Health::note(const Status& status) {

@@ -1,6 +1,6 @@
-// Health: the sticky failure of a communicator. Set once, by whoever sees it first: a call, the reader
-// thread of the group (a peer died, failed or was aborted) or fcclCommAbort. Takes no lock of the
-// communicator, so it can be asked and set from any thread while a call blocks.
+// Health: the sticky failure of a communicator. Set once, by whoever sees it first: a call, the
+// reader thread of the group (a peer died, failed or was aborted) or fcclCommAbort. Takes no lock
+// of the communicator, so it can be asked and set from any thread while a call blocks.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -18,7 +18,8 @@ class Health {
   bool failed() const { return word_.load(std::memory_order_acquire) != 0; }
   // Success, or the failure with its text.
   Status status() const;
-  // Waits until a failure is there, at most `ms`: the text of the cause may come a moment after its effect.
+  // Waits until a failure is there, at most `ms`: the text of the cause may come a moment after its
+  // effect.
   void wait_for_failure(int64_t ms) const;
 
   // A text for fcclGetLastError that does not end the communicator (a refused argument).
@@ -26,7 +27,9 @@ class Health {
   std::string last_text() const;
 
   // The word that users may poll: 0 or a result code.
-  const volatile uint32_t* word() const { return reinterpret_cast<const volatile uint32_t*>(&word_); }
+  const volatile uint32_t* word() const {
+    return reinterpret_cast<const volatile uint32_t*>(&word_);
+  }
   // Ends waits of the host that take a Limit.
   const std::atomic<uint32_t>* abort_word() const { return &abort_; }
 

@@ -16,7 +16,8 @@ struct BackendRow {
   BackendKind kind;
   uint32_t bit;
 };
-constexpr BackendRow kBackends[] = {  // best first
+constexpr BackendRow kBackends[] = {
+    // best first
     {BackendKind::Cuda, kBackendCuda},
     {BackendKind::Hip, kBackendHip},
     {BackendKind::Cpu, kBackendCpu},
@@ -45,8 +46,13 @@ Status Init::run(const Communicator::Join& join) {
   FCCL_TRY(test_paths());
   FCCL_TRY(share_costs());
   FCCL_TRY(group().vote(fault_status("init.ready", comm_.rank_), limit_, "init.ready"));
-  FCCL_LOG(Info, kLogInit, "rank %d of %d is ready: backend %s, workspace %llu bytes", comm_.rank_, comm_.ranks_,
-           comm_.backend_->name(), static_cast<unsigned long long>(comm_.workspace_->bytes()));
+  FCCL_LOG(Info,
+           kLogInit,
+           "rank %d of %d is ready: backend %s, workspace %llu bytes",
+           comm_.rank_,
+           comm_.ranks_,
+           comm_.backend_->name(),
+           static_cast<unsigned long long>(comm_.workspace_->bytes()));
   return {};
 }
 
@@ -76,7 +82,12 @@ Status Init::describe_backends() {
       if (status.ok() && row.kind != BackendKind::Cpu) comm_.device_ = device;
     }
     if (forced) FCCL_TRY(status);
-    if (!status.ok()) FCCL_LOG(Info, kLogBackend, "no backend %d: %s", static_cast<int>(row.kind), status.text().c_str());
+    if (!status.ok())
+      FCCL_LOG(Info,
+               kLogBackend,
+               "no backend %d: %s",
+               static_cast<int>(row.kind),
+               status.text().c_str());
   }
   if (mine_.has_device != 0) place_device(machine_, &mine_);
   return {};
@@ -90,7 +101,9 @@ Status Init::join_group(const Communicator::Join& join) {
     comm_.group_ = *group;
   }
   comm_.group_->set_event_function(
-      [comm = &comm_](int peer, PeerEvent event, const std::string& text) { comm->on_peer(peer, event, text); });
+      [comm = &comm_](int peer, PeerEvent event, const std::string& text) {
+        comm->on_peer(peer, event, text);
+      });
   return {};
 }
 
@@ -135,7 +148,8 @@ Status Init::choose_backend() {
 
 Status Init::refuse_shared_device() {
   const int* pair = facts().shared_device_rank;
-  if (comm_.situation_.backend == BackendKind::Cpu || pair[0] < 0 || settings().shared_device) return {};
+  if (comm_.situation_.backend == BackendKind::Cpu || pair[0] < 0 || settings().shared_device)
+    return {};
   const RankFacts& rank = facts().rank[static_cast<size_t>(pair[0])];
   std::string uuid;
   for (const uint8_t byte : rank.device.uuid) {
@@ -143,20 +157,28 @@ Status Init::refuse_shared_device() {
     std::snprintf(hex, sizeof hex, "%02x", byte);
     uuid += hex;
   }
-  return error_of_rank(pair[1], Code::InvalidUsage,
-                       "ranks %d and %d are on one device (%s, uuid %s); give each a device of its own, or allow it "
-                       "by config.shared_device or FCCL_SHARED_DEVICE=1",
-                       pair[0], pair[1], rank.device.name, uuid.c_str());
+  return error_of_rank(
+      pair[1],
+      Code::InvalidUsage,
+      "ranks %d and %d are on one device (%s, uuid %s); give each a device of its own, or allow it "
+      "by config.shared_device or FCCL_SHARED_DEVICE=1",
+      pair[0],
+      pair[1],
+      rank.device.name,
+      uuid.c_str());
 }
 
 Status Init::refuse_other_hosts() {
   if (facts().same_host) return {};
   std::string where;
   for (const RankFacts& rank : facts().rank)
-    where += (where.empty() ? "rank " : ", rank ") + std::to_string(rank.rank) + " on " + rank.host_name +
+    where += (where.empty() ? "rank " : ", rank ") + std::to_string(rank.rank) + " on " +
+             rank.host_name +
              (rank.has_device != 0 ? std::string(" (") + rank.device.name + ")" : "");
-  return error(Code::Unsupported, "the ranks are on %zu hosts, and the fused paths need one: %s",
-               facts().hosts.size(), where.c_str());
+  return error(Code::Unsupported,
+               "the ranks are on %zu hosts, and the fused paths need one: %s",
+               facts().hosts.size(),
+               where.c_str());
 }
 
 Status Init::open_device() {
@@ -184,7 +206,8 @@ Status Init::open_device() {
 
 // Falls down the list of memory kinds together.
 Status Init::make_workspace() {
-  comm_.situation_.layout = workspace_layout(comm_.situation_.backend, comm_.ranks_, settings().capacity_bytes);
+  comm_.situation_.layout =
+      workspace_layout(comm_.situation_.backend, comm_.ranks_, settings().capacity_bytes);
   const WorkspaceLayout& layout = comm_.situation_.layout;
   const auto limit_ns = static_cast<uint64_t>(settings().call_timeout_ms) * 1000000u;
   Status why;  // of every kind that was tried
@@ -206,18 +229,22 @@ Status Init::make_workspace() {
       return {};
     }
     const Status& status = window.status();
-    why = Status(status.code(), status.rank(), why.ok() ? status.text() : why.text() + "; next kind: " + status.text());
+    why = Status(status.code(),
+                 status.rank(),
+                 why.ok() ? status.text() : why.text() + "; next kind: " + status.text());
     if (limit_.aborted() || limit_.deadline.expired()) break;
     FCCL_LOG(Info, kLogMemory, "memory kind %u is declined: %s", kind, status.text().c_str());
   }
-  return why.ok() ? error(Code::Unsupported, "the ranks have no way to share memory in common") : why;
+  return why.ok() ? error(Code::Unsupported, "the ranks have no way to share memory in common")
+                  : why;
 }
 
 // Capability bits are not believed: every rank stores into every peer, and looks at what arrived.
 Status Init::test_paths() {
   const auto slot = [&](int owner, int from) {
     return comm_.workspace_->at(owner) + offsetof(Control, headers) +
-           (static_cast<size_t>(kGenerations - 1) * kMaxRanks + static_cast<size_t>(from)) * sizeof(CallHeader);
+           (static_cast<size_t>(kGenerations - 1) * kMaxRanks + static_cast<size_t>(from)) *
+               sizeof(CallHeader);
   };
   const auto mark = [](int owner, int from) {  // epoch 0: older than every call
     return CallHeader{0, 0xF0CC0000u + static_cast<uint32_t>(owner * 256 + from), 0x5A5A5A5Au};
@@ -234,10 +261,13 @@ Status Init::test_paths() {
     CallHeader value{};
     seen = comm_.context_->copy_out(&value, slot(comm_.rank_, q), sizeof value);
     if (seen.ok() && std::memcmp(&value, &expected, sizeof value) != 0)
-      seen = error_of_rank(q, Code::Unsupported,
-                           "what %s stored into the window of rank %d did not arrive; peer access is claimed but does "
+      seen = error_of_rank(q,
+                           Code::Unsupported,
+                           "what %s stored into the window of rank %d did not arrive; peer access "
+                           "is claimed but does "
                            "not work here (PCI ACS, IOMMU or a container?)",
-                           group().describe(q).c_str(), comm_.rank_);
+                           group().describe(q).c_str(),
+                           comm_.rank_);
   }
   return group().vote(seen, limit_, "init.selftest.load");
 }

@@ -1,6 +1,6 @@
-// The phases of init, one small function each. Every phase ends in an exchange or a vote, so that all
-// ranks go on together or stop together with one error that names the rank and the cause. A failure of
-// this rank alone never returns early: it is carried into the next exchange.
+// The phases of init, one small function each. Every phase ends in an exchange or a vote, so that
+// all ranks go on together or stop together with one error that names the rank and the cause. A
+// failure of this rank alone never returns early: it is carried into the next exchange.
 #pragma once
 #include "comm/communicator.h"
 

@@ -50,10 +50,12 @@ Status start(std::unique_ptr<Communicator> comm, const Communicator::Join& join,
 
 }  // namespace
 
-Status make_by_id(const fcclConfig& config, int ranks, int rank, const fcclUniqueId& id, fcclComm_t* out) {
+Status make_by_id(const fcclConfig& config, int ranks, int rank, const fcclUniqueId& id,
+                  fcclComm_t* out) {
   FCCL_TRY(check_ranks(ranks, rank));
   FCCL_TRY_ASSIGN(settings, make_settings(config));
-  return start(std::make_unique<Communicator>(settings, rank, ranks), join_by_id(id, rank, ranks), out);
+  return start(
+      std::make_unique<Communicator>(settings, rank, ranks), join_by_id(id, rank, ranks), out);
 }
 
 Status make_all(const fcclConfig& config, int ranks, const int* devices, fcclComm_t* out) {
@@ -72,7 +74,8 @@ Status make_all(const fcclConfig& config, int ranks, const int* devices, fcclCom
   Status begun;
   for (int r = 0; r < ranks && begun.ok(); ++r) {
     auto thread = start_thread("fccl-init", [&, r] {
-      results[static_cast<size_t>(r)] = comms[static_cast<size_t>(r)]->init(join_by_id(id, r, ranks));
+      results[static_cast<size_t>(r)] =
+          comms[static_cast<size_t>(r)]->init(join_by_id(id, r, ranks));
     });
     begun = thread.status();
     if (thread.ok()) threads.push_back(std::move(*thread));
@@ -89,12 +92,14 @@ Status make_all(const fcclConfig& config, int ranks, const int* devices, fcclCom
   return {};
 }
 
-Status make_by_allgather(const fcclConfig& config, int ranks, int rank, fcclAllgather_t allgather, void* context,
-                         fcclComm_t* out) {
+Status make_by_allgather(const fcclConfig& config, int ranks, int rank, fcclAllgather_t allgather,
+                         void* context, fcclComm_t* out) {
   FCCL_TRY(check_ranks(ranks, rank));
   FCCL_TRY_ASSIGN(settings, make_settings(config));
   if (!settings.blocking)
-    return error(Code::InvalidArgument, "config.blocking = -1 is not possible here: the allgather runs on the calling thread");
+    return error(
+        Code::InvalidArgument,
+        "config.blocking = -1 is not possible here: the allgather runs on the calling thread");
   const Communicator::Join join = [=](const Settings& s, const Limit& limit) {
     AllgatherJoinArgs args;
     args.allgather = allgather;
@@ -108,11 +113,14 @@ Status make_by_allgather(const fcclConfig& config, int ranks, int rank, fcclAllg
   return start(std::make_unique<Communicator>(settings, rank, ranks), join, out);
 }
 
-Status make_by_split(Communicator& parent, int color, int key, const fcclConfig* config, fcclComm_t* out) {
+Status make_by_split(Communicator& parent, int color, int key, const fcclConfig* config,
+                     fcclComm_t* out) {
   const auto lock = parent.lock();
   FCCL_TRY(parent.usable());
-  const Limit limit{Deadline::after_ms(parent.settings().init_timeout_ms), parent.health().abort_word()};
-  Result<Settings> settings = config == nullptr ? Result<Settings>(parent.settings()) : make_settings(*config);
+  const Limit limit{Deadline::after_ms(parent.settings().init_timeout_ms),
+                    parent.health().abort_word()};
+  Result<Settings> settings =
+      config == nullptr ? Result<Settings>(parent.settings()) : make_settings(*config);
   // A refused config takes part in the split all the same: the others must not wait for it.
   FCCL_TRY(parent.group().vote(settings.status(), limit, "split.config"));
   auto group = parent.group().split(color, key, limit);
@@ -122,7 +130,9 @@ Status make_by_split(Communicator& parent, int color, int key, const fcclConfig*
   const int rank = mine->rank();
   const int ranks = mine->ranks();
   if (settings->device < 0) settings->device = parent.device();
-  const Communicator::Join join = [mine](const Settings&, const Limit&) { return Result<std::shared_ptr<Group>>(mine); };
+  const Communicator::Join join = [mine](const Settings&, const Limit&) {
+    return Result<std::shared_ptr<Group>>(mine);
+  };
   return start(std::make_unique<Communicator>(*settings, rank, ranks), join, out);
 }
 

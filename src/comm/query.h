@@ -5,8 +5,8 @@
 
 namespace fccl {
 
-// The situation of `ranks` processes on this host, as far as this process can know it. Leaves nothing
-// behind; makes no device context.
+// The situation of `ranks` processes on this host, as far as this process can know it. Leaves
+// nothing behind; makes no device context.
 Result<Situation> expected_situation(const Settings& settings, int ranks);
 Result<BackendKind> expected_backend(const Settings& settings);
 

@@ -9,8 +9,12 @@ namespace {
 
 Status check_range(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
-  return error(Code::InvalidArgument, "config.%s is %lld; allowed: %lld to %lld", field,
-               static_cast<long long>(value), static_cast<long long>(low), static_cast<long long>(high));
+  return error(Code::InvalidArgument,
+               "config.%s is %lld; allowed: %lld to %lld",
+               field,
+               static_cast<long long>(value),
+               static_cast<long long>(low),
+               static_cast<long long>(high));
 }
 
 Status check_config(const fcclConfig& c) {
@@ -38,7 +42,8 @@ Result<int32_t> backend_number(const std::string& name) {
   if (name == "cpu") return fcclBackendCpu;
   if (name == "cuda") return fcclBackendCuda;
   if (name == "hip") return fcclBackendHip;
-  return error(Code::InvalidArgument, "FCCL_BACKEND is \"%s\"; allowed: cpu, cuda, hip", name.c_str());
+  return error(
+      Code::InvalidArgument, "FCCL_BACKEND is \"%s\"; allowed: cpu, cuda, hip", name.c_str());
 }
 
 Result<uint64_t> capacity_of(const Settings& s) {
@@ -46,7 +51,8 @@ Result<uint64_t> capacity_of(const Settings& s) {
   if (s.max_tokens == 0 || s.hidden == 0) return uint64_t{0};
   const int64_t row = (s.hidden * element_bytes(s.type) + 15) / 16 * 16;
   if (s.max_tokens > (int64_t{1} << 46) / row)
-    return error(Code::InvalidArgument, "config.max_tokens x config.hidden is more than 2^46 bytes");
+    return error(Code::InvalidArgument,
+                 "config.max_tokens x config.hidden is more than 2^46 bytes");
   return static_cast<uint64_t>(row * s.max_tokens);
 }
 
@@ -71,9 +77,12 @@ Result<TypeKind> type_kind(int32_t datatype) {
     case fcclFloat8e5m2:
     case fcclInt8Output:
     case fcclFloat4e2m1:
-      return error(Code::Unsupported, "datatype %d has no kernels; supported: float32, float16, bfloat16", datatype);
+      return error(Code::Unsupported,
+                   "datatype %d has no kernels; supported: float32, float16, bfloat16",
+                   datatype);
     default:
-      return error(Code::InvalidArgument, "datatype %d is unknown; supported: float32 (7), float16 (6), bfloat16 (9)",
+      return error(Code::InvalidArgument,
+                   "datatype %d is unknown; supported: float32 (7), float16 (6), bfloat16 (9)",
                    datatype);
   }
 }
@@ -93,16 +102,20 @@ Result<Settings> make_settings(const fcclConfig& c) {
   s.shared_device = choose(env, Variable::shared_device, env.shared_device, c.shared_device) > 0;
   s.check = choose(env, Variable::check, env.check, c.check) > 0;
   s.deterministic = c.deterministic >= 0;
-  s.max_blocks = static_cast<int32_t>(choose(env, Variable::max_blocks, env.max_blocks, c.max_blocks));
+  s.max_blocks =
+      static_cast<int32_t>(choose(env, Variable::max_blocks, env.max_blocks, c.max_blocks));
   if (c.datatype != 0) {
     FCCL_TRY_ASSIGN(type, type_kind(c.datatype));
     s.type = type;
   }
   s.max_tokens = c.max_tokens;
   s.hidden = c.hidden;
-  s.init_timeout_ms = choose(env, Variable::init_timeout_ms, env.init_timeout_ms, c.init_timeout_ms);
-  s.call_timeout_ms = choose(env, Variable::call_timeout_ms, env.call_timeout_ms, c.call_timeout_ms);
-  s.destroy_timeout_ms = choose(env, Variable::destroy_timeout_ms, env.destroy_timeout_ms, c.destroy_timeout_ms);
+  s.init_timeout_ms =
+      choose(env, Variable::init_timeout_ms, env.init_timeout_ms, c.init_timeout_ms);
+  s.call_timeout_ms =
+      choose(env, Variable::call_timeout_ms, env.call_timeout_ms, c.call_timeout_ms);
+  s.destroy_timeout_ms =
+      choose(env, Variable::destroy_timeout_ms, env.destroy_timeout_ms, c.destroy_timeout_ms);
   if (!env.test_epoch.empty()) s.first_epoch = std::strtoull(env.test_epoch.c_str(), nullptr, 0);
   if (s.first_epoch == 0) s.first_epoch = 1;
   if (c.name != nullptr) s.name = std::string(c.name).substr(0, 63);
@@ -119,8 +132,9 @@ std::vector<std::pair<std::string, std::string>> Settings::agreed() const {
   list.emplace_back("config.shared_device", std::to_string(shared_device));
   list.emplace_back("config.check", std::to_string(check));
   list.emplace_back("config.max_blocks", std::to_string(max_blocks));
-  list.emplace_back("capacity (config.max_tokens x config.hidden x config.datatype, FCCL_WORKSPACE_BYTES)",
-                    std::to_string(capacity_bytes));
+  list.emplace_back(
+      "capacity (config.max_tokens x config.hidden x config.datatype, FCCL_WORKSPACE_BYTES)",
+      std::to_string(capacity_bytes));
   for (const VariableInfo& variable : describe_config(env))
     if (variable.agree) list.emplace_back(variable.name, variable.value);
   return list;
@@ -140,11 +154,16 @@ Status compare_settings(const std::vector<std::string>& texts) {
     auto line = [&](const std::string& text) {
       const size_t before = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
       const size_t begin = before == std::string::npos ? 0 : before + 1;
-      return text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin).substr(0, 200);
+      return text.substr(begin, std::min(text.find('\n', begin), text.size()) - begin)
+          .substr(0, 200);
     };
-    return error_of_rank(static_cast<int>(rank), Code::Mismatch,
-                         "settings differ: rank 0 has %s, rank %zu has %s; make them equal on all ranks",
-                         line(texts[0]).c_str(), rank, line(texts[rank]).c_str());
+    return error_of_rank(
+        static_cast<int>(rank),
+        Code::Mismatch,
+        "settings differ: rank 0 has %s, rank %zu has %s; make them equal on all ranks",
+        line(texts[0]).c_str(),
+        rank,
+        line(texts[rank]).c_str());
   }
   return {};
 }

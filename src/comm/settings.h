@@ -1,5 +1,6 @@
 // Settings: environment, then config, then default, read once per init. `agreed` lists what must be
-// equal on all ranks, by the name a user knows it by, so that a difference is named with both values.
+// equal on all ranks, by the name a user knows it by, so that a difference is named with both
+// values.
 #pragma once
 #include <fccl/fccl.h>
 
@@ -15,8 +16,8 @@ namespace fccl {
 
 struct Settings {
   Config env;
-  int32_t backend = 0;       // fcclBackend_t
-  int32_t device = -1;       // ordinal, -1: current
+  int32_t backend = 0;  // fcclBackend_t
+  int32_t device = -1;  // ordinal, -1: current
   bool blocking = true;
   bool shared_device = false;
   bool check = false;

@@ -17,13 +17,16 @@ Status UserMemory::free(void* ptr) {
   return {};
 }
 
-Result<fcclWindow_t> UserMemory::register_window(const WindowArgs& base, void* ptr, uint64_t bytes, const Limit& limit) {
+Result<fcclWindow_t> UserMemory::register_window(const WindowArgs& base, void* ptr, uint64_t bytes,
+                                                 const Limit& limit) {
   const auto it = allocations_.find(ptr);
   Status mine;
   if (it == allocations_.end())
     mine = error(Code::InvalidArgument, "ptr does not come from fcclMemAlloc of this communicator");
   else if (bytes == 0 || bytes > it->second->bytes)
-    mine = error(Code::InvalidArgument, "bytes is %llu; the allocation has %llu", static_cast<unsigned long long>(bytes),
+    mine = error(Code::InvalidArgument,
+                 "bytes is %llu; the allocation has %llu",
+                 static_cast<unsigned long long>(bytes),
                  static_cast<unsigned long long>(it->second->bytes));
   // The vote comes first, so that a wrong pointer on one rank does not leave the others waiting.
   FCCL_TRY(base.group->vote(mine, limit, "window.register"));
@@ -36,8 +39,10 @@ Result<fcclWindow_t> UserMemory::register_window(const WindowArgs& base, void* p
 
 Result<void*> UserMemory::peer(fcclWindow_t window, int rank, int ranks) const {
   const auto it = windows_.find(reinterpret_cast<uintptr_t>(window));
-  if (it == windows_.end()) return error(Code::InvalidArgument, "window is not registered with this communicator");
-  if (rank < 0 || rank >= ranks) return error(Code::InvalidArgument, "peer is %d; allowed: 0 to %d", rank, ranks - 1);
+  if (it == windows_.end())
+    return error(Code::InvalidArgument, "window is not registered with this communicator");
+  if (rank < 0 || rank >= ranks)
+    return error(Code::InvalidArgument, "peer is %d; allowed: 0 to %d", rank, ranks - 1);
   return static_cast<void*>(it->second->at(rank));
 }
 

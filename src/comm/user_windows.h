@@ -1,5 +1,5 @@
-// Memory of the caller's that belongs to a communicator: fcclMemAlloc, and windows over it that peers
-// map. Freed by the caller or with the communicator.
+// Memory of the caller's that belongs to a communicator: fcclMemAlloc, and windows over it that
+// peers map. Freed by the caller or with the communicator.
 #pragma once
 #include <fccl/fccl.h>
 
@@ -16,7 +16,8 @@ class UserMemory {
   Result<void*> allocate(DeviceContext& context, uint64_t bytes, uint32_t memory_kind);
   Status free(void* ptr);
   // Collective; every rank gives memory of fcclMemAlloc, of one size.
-  Result<fcclWindow_t> register_window(const WindowArgs& args, void* ptr, uint64_t bytes, const Limit& limit);
+  Result<fcclWindow_t> register_window(const WindowArgs& args, void* ptr, uint64_t bytes,
+                                       const Limit& limit);
   Result<void*> peer(fcclWindow_t window, int rank, int ranks) const;
   Status deregister(fcclWindow_t window);
   uint64_t window_bytes() const;

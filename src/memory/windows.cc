@@ -80,8 +80,10 @@ class WindowMaker {
   Status exchange(const Limit& limit) {
     const int fd_or_none = -1;
     Status mine = publish();
-    FCCL_TRY(args_.group->allgather(mine, &published_, sizeof published_, blobs_, limit, "window.export"));
-    auto fds = args_.group->exchange_fds(exported_.fd.valid() ? exported_.fd.get() : fd_or_none, limit, "window.fds");
+    FCCL_TRY(args_.group->allgather(
+        mine, &published_, sizeof published_, blobs_, limit, "window.export"));
+    auto fds = args_.group->exchange_fds(
+        exported_.fd.valid() ? exported_.fd.get() : fd_or_none, limit, "window.fds");
     if (!fds.ok()) return fds.status();
     fds_ = std::move(*fds);
     exported_.fd.reset();
@@ -93,7 +95,8 @@ class WindowMaker {
     published_.bytes = window_->own_->bytes;
     published_.local = local_registry().publish(window_->own_);
     bool others = false;
-    for (int q = 0; q < args_.facts->ranks; ++q) others = others || !args_.facts->pair(rank(), q).same_process;
+    for (int q = 0; q < args_.facts->ranks; ++q)
+      others = others || !args_.facts->pair(rank(), q).same_process;
     if (!others) return {};
     FCCL_TRY_ASSIGN(exported, args_.context->export_memory(*window_->own_, args_.memory_kind));
     exported_ = std::move(exported);
@@ -117,15 +120,21 @@ class WindowMaker {
   Status map_one(int q) {
     Published theirs;
     const auto& blob = blobs_[static_cast<size_t>(q)];
-    if (blob.size() != sizeof theirs) return error_of_rank(q, Code::RemoteError, "rank %d sent a malformed window", q);
+    if (blob.size() != sizeof theirs)
+      return error_of_rank(q, Code::RemoteError, "rank %d sent a malformed window", q);
     std::memcpy(&theirs, blob.data(), sizeof theirs);
     if (theirs.bytes != window_->own_->bytes)
-      return error_of_rank(q, Code::Mismatch, "window of rank %d has %llu bytes, that of rank %d %llu", q,
-                           static_cast<unsigned long long>(theirs.bytes), rank(),
+      return error_of_rank(q,
+                           Code::Mismatch,
+                           "window of rank %d has %llu bytes, that of rank %d %llu",
+                           q,
+                           static_cast<unsigned long long>(theirs.bytes),
+                           rank(),
                            static_cast<unsigned long long>(window_->own_->bytes));
     Result<std::unique_ptr<Mapping>> mapping = map_memory(q, theirs);
     if (!mapping.ok())
-      return Status(mapping.status().code(), q,
+      return Status(mapping.status().code(),
+                    q,
                     "window of " + args_.group->describe(q) + ": " + mapping.status().text());
     window_->at_[static_cast<size_t>(q)] = (*mapping)->ptr;
     window_->mapped_bytes_ += theirs.bytes;

@@ -1,10 +1,11 @@
-// Windows: memory that every rank of a group has and maps from all others, at one size. The workspace
-// of a communicator is one; fcclCommWindowRegister makes more.
+// Windows: memory that every rank of a group has and maps from all others, at one size. The
+// workspace of a communicator is one; fcclCommWindowRegister makes more.
 //
-// Made together: each step (allocate, clear, export, map) ends in a vote, so that all ranks have the
-// window or none has, and the error names the rank that failed. Memory is cleared before it is
-// published: a peer's first store can never be wiped. Threads of one process map each other's memory
-// by the pointer, through a registry of this process; the allocation lives as long as somebody maps it.
+// Made together: each step (allocate, clear, export, map) ends in a vote, so that all ranks have
+// the window or none has, and the error names the rank that failed. Memory is cleared before it is
+// published: a peer's first store can never be wiped. Threads of one process map each other's
+// memory by the pointer, through a registry of this process; the allocation lives as long as
+// somebody maps it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -36,7 +37,7 @@ struct WindowArgs {
   Group* group = nullptr;
   const CommFacts* facts = nullptr;
   DeviceContext* context = nullptr;
-  uint64_t bytes = 0;               // of a new allocation
+  uint64_t bytes = 0;  // of a new allocation
   std::shared_ptr<Allocation> own;  // or memory that exists already
   uint32_t memory_kind = 0;
   // Clears new memory; complete on return.

@@ -25,13 +25,17 @@ WorkspaceLayout workspace_layout(BackendKind backend, int ranks, uint64_t capaci
   const auto count = static_cast<uint64_t>(ranks);
   // Owned columns carry unit sums beside them: an eighth more is enough from 128 packs a row on.
   const uint64_t whole = capacity == 0 ? 0 : count * (round_up(capacity, 16) + capacity / 8 + 4096);
-  return make_layout(ranks, capacity == 0 ? default_lamport(backend, ranks) : whole, count * 2 * kLLCapacity,
+  return make_layout(ranks,
+                     capacity == 0 ? default_lamport(backend, ranks) : whole,
+                     count * 2 * kLLCapacity,
                      capacity == 0 ? default_staging(backend, ranks) : whole);
 }
 
 uint64_t workspace_capacity(const WorkspaceLayout& layout, int ranks) {
   if (ranks <= 1) return UINT64_MAX / 2;
-  return std::min(hop_bytes(layout.lamport, ranks, false), hop_bytes(layout.staging, ranks, false)) * 8 / 9;
+  return std::min(hop_bytes(layout.lamport, ranks, false),
+                  hop_bytes(layout.staging, ranks, false)) *
+         8 / 9;
 }
 
 Status clear_workspace(DeviceContext& context, char* window, const WorkspaceLayout& layout,

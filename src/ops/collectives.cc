@@ -18,7 +18,9 @@ struct Checked {
 
 Status check_numbers(const CollectiveArgs& a, const Communicator& comm) {
   if (a.reduction < fcclSum || a.reduction > fcclAvg)
-    return error(Code::InvalidArgument, "op %d is unknown; supported: sum, prod, max, min, avg", a.reduction);
+    return error(Code::InvalidArgument,
+                 "op %d is unknown; supported: sum, prod, max, min, avg",
+                 a.reduction);
   if (a.root < 0 || a.root >= comm.ranks())
     return error(Code::InvalidArgument, "root is %d; allowed: 0 to %d", a.root, comm.ranks() - 1);
   if (a.count > kMostBytes / 4 / static_cast<uint64_t>(comm.ranks()))
@@ -31,10 +33,12 @@ Status check_buffers(const CollectiveArgs& a, const Communicator& comm, int byte
   const bool sends = a.op != OpKind::Broadcast || comm.rank() == a.root;
   if (a.count == 0) return {};
   if (a.receive == nullptr || (sends && a.send == nullptr))
-    return error(Code::InvalidArgument, "%s is NULL", a.receive == nullptr ? "recvbuff" : "sendbuff");
+    return error(
+        Code::InvalidArgument, "%s is NULL", a.receive == nullptr ? "recvbuff" : "sendbuff");
   for (const void* p : {a.send, static_cast<const void*>(a.receive)})
     if (reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes) != 0)
-      return error(Code::InvalidArgument, "a buffer is not aligned to its element of %d bytes", bytes);
+      return error(
+          Code::InvalidArgument, "a buffer is not aligned to its element of %d bytes", bytes);
   if (!sends) return {};
   const auto part = static_cast<int64_t>(a.count) * bytes;
   const int64_t send_bytes = a.op == OpKind::ReduceScatter ? part * comm.ranks() : part;
@@ -45,7 +49,8 @@ Status check_buffers(const CollectiveArgs& a, const Communicator& comm, int byte
   const char* same_send = a.op == OpKind::ReduceScatter ? send + comm.rank() * part : send;
   const char* same_receive = a.op == OpKind::AllGather ? receive + comm.rank() * part : receive;
   if (same_send == same_receive) return {};
-  return error(Code::InvalidArgument, "sendbuff and recvbuff overlap in part; in place means the same elements");
+  return error(Code::InvalidArgument,
+               "sendbuff and recvbuff overlap in part; in place means the same elements");
 }
 
 Result<Checked> check(const CollectiveArgs& a, const Communicator& comm) {
@@ -89,14 +94,20 @@ Status collective(const CollectiveArgs& a, Communicator& comm, void* stream) {
   KernelArgs& k = launch.args;
   k = KernelArgs{};
   // No sendbuff where nothing is sent: its rows are null + 0.
-  k.input = {static_cast<char*>(const_cast<void*>(a.send)), a.send == nullptr ? 0 : c.hidden * bytes};
+  k.input = {static_cast<char*>(const_cast<void*>(a.send)),
+             a.send == nullptr ? 0 : c.hidden * bytes};
   k.norm_out = {static_cast<char*>(a.receive), c.hidden * bytes};
-  k.part_stride = a.op == OpKind::ReduceScatter || a.op == OpKind::AllGather ? static_cast<int64_t>(a.count) * bytes : 0;
+  k.part_stride = a.op == OpKind::ReduceScatter || a.op == OpKind::AllGather
+                      ? static_cast<int64_t>(a.count) * bytes
+                      : 0;
   k.hidden = static_cast<int32_t>(c.hidden);
   k.packs = static_cast<int32_t>(c.hidden * bytes / kPack);
   k.op = a.reduction;
   k.root = a.root;
-  const uint32_t call = call_word(launch.id, c.hidden, static_cast<uint32_t>(a.reduction) * 16u + static_cast<uint32_t>(a.root));
+  const uint32_t call =
+      call_word(launch.id,
+                c.hidden,
+                static_cast<uint32_t>(a.reduction) * 16u + static_cast<uint32_t>(a.root));
   if (plan.algo == AlgoKind::TwoshotRows) {
     k.total_rows = c.rows;
     k.last_hidden = static_cast<int32_t>(c.last);

@@ -1,4 +1,5 @@
-// The plain collectives: flat buffers, seen as rows of whole packs of which the last may be shorter.
+// The plain collectives: flat buffers, seen as rows of whole packs of which the last may be
+// shorter.
 #pragma once
 #include <fccl/fccl.h>
 

@@ -23,9 +23,12 @@ uint32_t options_of(const fcclFusedArgs& a) {
   uint32_t eps;
   std::memcpy(&eps, &a.eps, 4);
   uint32_t mixed = eps;
-  for (const uint32_t part : {static_cast<uint32_t>(a.weight_type), static_cast<uint32_t>(a.weight_offset),
-                              static_cast<uint32_t>(a.numerics), static_cast<uint32_t>(a.residual_layout),
-                              a.flags, static_cast<uint32_t>(a.residual != nullptr),
+  for (const uint32_t part : {static_cast<uint32_t>(a.weight_type),
+                              static_cast<uint32_t>(a.weight_offset),
+                              static_cast<uint32_t>(a.numerics),
+                              static_cast<uint32_t>(a.residual_layout),
+                              a.flags,
+                              static_cast<uint32_t>(a.residual != nullptr),
                               static_cast<uint32_t>(a.bias != nullptr),
                               static_cast<uint32_t>(a.allreduce_out.ptr != nullptr)})
     mixed = mixed * 31u + part;
@@ -57,8 +60,8 @@ KernelArgs kernel_args(const fcclFusedArgs& a, TypeKind type) {
 
 bool is_plain(const KernelArgs& k, TypeKind type) {
   return k.flags == 0 && k.bias == nullptr && k.allreduce_out.ptr == nullptr &&
-         k.hidden % (kPack / element_bytes(type)) == 0 && on_packs(k.input) && on_packs(k.residual) &&
-         on_packs(k.residual_out) && on_packs(k.norm_out) &&
+         k.hidden % (kPack / element_bytes(type)) == 0 && on_packs(k.input) &&
+         on_packs(k.residual) && on_packs(k.residual_out) && on_packs(k.norm_out) &&
          reinterpret_cast<uintptr_t>(k.weight) % kPack == 0;
 }
 
@@ -66,8 +69,8 @@ void advance(Tensor& t, int64_t rows) {
   if (t.ptr != nullptr) t.ptr += rows * t.stride;
 }
 
-Status launch_chunks(const fcclFusedArgs& a, Launch& launch, const Plan& plan, uint32_t call, Communicator& comm,
-                     void* stream) {
+Status launch_chunks(const fcclFusedArgs& a, Launch& launch, const Plan& plan, uint32_t call,
+                     Communicator& comm, void* stream) {
   KernelArgs& k = launch.args;
   if (plan.algo == AlgoKind::TwoshotRows) {
     k.total_rows = a.tokens;
@@ -85,7 +88,8 @@ Status launch_chunks(const fcclFusedArgs& a, Launch& launch, const Plan& plan, u
     k.total_rows = k.rows;
     k.ex.tokens = static_cast<uint32_t>(k.rows);
     FCCL_TRY(comm.launch(launch, plan, call, stream));
-    for (Tensor* t : {&k.input, &k.residual, &k.residual_out, &k.norm_out, &k.allreduce_out}) advance(*t, k.rows);
+    for (Tensor* t : {&k.input, &k.residual, &k.residual_out, &k.norm_out, &k.allreduce_out})
+      advance(*t, k.rows);
   }
   return {};
 }

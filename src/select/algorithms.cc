@@ -20,8 +20,14 @@ constexpr Row kRows[] = {
     {AlgoKind::Oneshot, ProtocolKind::Flags, "oneshot_flags", fcclAlgoOneshotFlags},
     {AlgoKind::TwoshotRows, ProtocolKind::Flags, "twoshot_rows", fcclAlgoTwoshotRows},
     {AlgoKind::TwoshotCols, ProtocolKind::Flags, "twoshot_cols", fcclAlgoTwoshotCols},
-    {AlgoKind::TwoshotRows, ProtocolKind::Lamport, "twoshot_rows_lamport", fcclAlgoTwoshotRowsLamport},
-    {AlgoKind::TwoshotCols, ProtocolKind::Lamport, "twoshot_cols_lamport", fcclAlgoTwoshotColsLamport},
+    {AlgoKind::TwoshotRows,
+     ProtocolKind::Lamport,
+     "twoshot_rows_lamport",
+     fcclAlgoTwoshotRowsLamport},
+    {AlgoKind::TwoshotCols,
+     ProtocolKind::Lamport,
+     "twoshot_cols_lamport",
+     fcclAlgoTwoshotColsLamport},
 };
 
 const Row* find(AlgoKind algo, ProtocolKind protocol) {
@@ -65,7 +71,8 @@ Result<std::vector<ForcedAlgorithm>> parse_algo_setting(const std::string& setti
     const size_t colon = item.find(':');
     if (colon != std::string::npos) {
       const Result<int64_t> bytes = parse_size(item.substr(colon + 1));
-      if (!bytes.ok()) return error(Code::InvalidArgument, "FCCL_ALGO: %s", bytes.status().text().c_str());
+      if (!bytes.ok())
+        return error(Code::InvalidArgument, "FCCL_ALGO: %s", bytes.status().text().c_str());
       auto copy = bytes;
       forced.up_to_bytes = static_cast<uint64_t>(*copy);
       item.resize(colon);
@@ -74,7 +81,10 @@ Result<std::vector<ForcedAlgorithm>> parse_algo_setting(const std::string& setti
     for (const Row& row : kRows)
       if (item == row.name) found = &row;
     if (found == nullptr)
-      return error(Code::InvalidArgument, "FCCL_ALGO names \"%.64s\"; known: %s", item.c_str(), all_names().c_str());
+      return error(Code::InvalidArgument,
+                   "FCCL_ALGO names \"%.64s\"; known: %s",
+                   item.c_str(),
+                   all_names().c_str());
     forced.algo = found->algo;
     forced.protocol = found->protocol;
     list.push_back(forced);
@@ -82,6 +92,8 @@ Result<std::vector<ForcedAlgorithm>> parse_algo_setting(const std::string& setti
   return list;
 }
 
-Status check_algo_setting(const std::string& setting) { return parse_algo_setting(setting).status(); }
+Status check_algo_setting(const std::string& setting) {
+  return parse_algo_setting(setting).status();
+}
 
 }  // namespace fccl

@@ -1,5 +1,5 @@
-// Names of algorithms and the grammar of FCCL_ALGO: "name[:bytes],..." each for tensors up to its size,
-// one without a size for all that are left.
+// Names of algorithms and the grammar of FCCL_ALGO: "name[:bytes],..." each for tensors up to its
+// size, one without a size for all that are left.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 namespace fccl {
 
 const char* algorithm_name(AlgoKind algo, ProtocolKind protocol);  // "twoshot_rows", ...
-int32_t algorithm_number(AlgoKind algo, ProtocolKind protocol);    // fcclAlgo_t
+int32_t algorithm_number(AlgoKind algo, ProtocolKind protocol);  // fcclAlgo_t
 std::vector<std::pair<AlgoKind, ProtocolKind>> all_algorithms();
 
 struct ForcedAlgorithm {

@@ -1,5 +1,5 @@
-// The built-in cost tables. Each line: fixed cost of a launch, cost of a MiB pushed to peers, cost of a
-// MiB read or written locally. Where they come from stands beside them.
+// The built-in cost tables. Each line: fixed cost of a launch, cost of a MiB pushed to peers, cost
+// of a MiB read or written locally. Where they come from stands beside them.
 #include "select/plan.h"
 
 namespace fccl {
@@ -7,9 +7,9 @@ namespace {
 
 constexpr double kMiB = 1048576.0;
 
-// CPU ranks: measured on 2 cores of a server, 2 ranks, bf16, hidden 4096, 1 to 128 tokens, warm caches.
-// Flags win at every size: a mailbox line changes its owner three times (push, read, re-arm), a staged
-// line twice. Over two sockets a line costs about twice as much to move.
+// CPU ranks: measured on 2 cores of a server, 2 ranks, bf16, hidden 4096, 1 to 128 tokens, warm
+// caches. Flags win at every size: a mailbox line changes its owner three times (push, read,
+// re-arm), a staged line twice. Over two sockets a line costs about twice as much to move.
 std::vector<CostRow> cpu_costs(bool numa) {
   std::vector<CostRow> rows = {
       {AlgoKind::Oneshot, ProtocolKind::Flags, 0, 1.2, 80, 180},
@@ -28,8 +28,9 @@ std::vector<CostRow> cpu_costs(bool numa) {
   return rows;
 }
 
-// Hopper over NVLink: 360 GB/s pushed (2.9 us per MiB); a second hop costs about 2 us, arrival by flags
-// half a microsecond more than by data. Two ranks were measured; for more ranks this is the model.
+// Hopper over NVLink: 360 GB/s pushed (2.9 us per MiB); a second hop costs about 2 us, arrival by
+// flags half a microsecond more than by data. Two ranks were measured; for more ranks this is the
+// model.
 std::vector<CostRow> nvlink_costs() {
   return {
       {AlgoKind::Oneshot, ProtocolKind::Lamport, 0, 2.0, 2.9, 0.25},

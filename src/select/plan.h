@@ -1,5 +1,6 @@
-// Select: Request x Situation -> Plan, a pure function. No I/O, no clock, no device: equal input gives
-// an equal plan on every rank. What is local (capture, alignment, strides, aliasing) is not asked.
+// Select: Request x Situation -> Plan, a pure function. No I/O, no clock, no device: equal input
+// gives an equal plan on every rank. What is local (capture, alignment, strides, aliasing) is not
+// asked.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,15 +17,16 @@ namespace fccl {
 struct Request {
   OpKind op = OpKind::FusedNorm;
   TypeKind type = TypeKind::BF16;
-  int64_t rows = 0;    // tokens
+  int64_t rows = 0;  // tokens
   int64_t hidden = 0;  // elements of a row
-  bool row_sharded = false;    // residual
-  bool wants_sum = false;      // allreduce_out
+  bool row_sharded = false;  // residual
+  bool wants_sum = false;  // allreduce_out
   bool operator==(const Request&) const = default;
 };
 
-// The cost of one launch is a line: fixed_us + us_per_mib_pushed * pushed + us_per_mib_local * local,
-// with the volumes of volume_of(). Measured by fccl_perf --tune, or the built-in table of the backend.
+// The cost of one launch is a line: fixed_us + us_per_mib_pushed * pushed + us_per_mib_local *
+// local, with the volumes of volume_of(). Measured by fccl_perf --tune, or the built-in table of
+// the backend.
 struct CostRow {
   AlgoKind algo = AlgoKind::Oneshot;
   ProtocolKind protocol = ProtocolKind::Lamport;
@@ -39,7 +41,7 @@ struct Situation {
   BackendKind backend = BackendKind::Cpu;
   CommFacts facts;
   WorkspaceLayout layout;
-  std::string algo;            // FCCL_ALGO
+  std::string algo;  // FCCL_ALGO
   std::vector<CostRow> costs;  // of this backend and machine, or from a tuner file
 };
 
@@ -60,10 +62,10 @@ struct Plan {
   AlgoKind algo = AlgoKind::Oneshot;
   ProtocolKind protocol = ProtocolKind::Lamport;
   int64_t launches = 0;
-  int64_t chunk_rows = 0;     // rows of one launch (of each owner, where rows are owned)
+  int64_t chunk_rows = 0;  // rows of one launch (of each owner, where rows are owned)
   int32_t tile_rows = 1;
   uint64_t capacity_bytes = 0;
-  uint64_t wire_bytes = 0;    // pushed by one rank in the whole call
+  uint64_t wire_bytes = 0;  // pushed by one rank in the whole call
 };
 
 Plan make_plan(const Request& request, const Situation& situation);

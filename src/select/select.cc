@@ -11,7 +11,8 @@ namespace fccl {
 namespace {
 
 constexpr uint64_t kPack = 16;
-constexpr int64_t kMostLaunchRows = int64_t{1} << 24;  // rows of a launch are an int32 on the device
+constexpr int64_t kMostLaunchRows = int64_t{1}
+                                    << 24;  // rows of a launch are an int32 on the device
 
 int64_t packs_of(const Request& r) {
   const int per_pack = static_cast<int>(kPack) / element_bytes(r.type);
@@ -21,7 +22,8 @@ int64_t packs_of(const Request& r) {
 // Empty: it can. Otherwise why not.
 std::string cannot_serve(const Request& r, AlgoKind algo, ProtocolKind protocol) {
   if (r.op == OpKind::FusedNorm) {
-    if (r.row_sharded && algo != AlgoKind::TwoshotRows) return "a row-sharded residual needs row ownership";
+    if (r.row_sharded && algo != AlgoKind::TwoshotRows)
+      return "a row-sharded residual needs row ownership";
     if (r.wants_sum && algo != AlgoKind::Oneshot) return "allreduce_out needs a one-shot algorithm";
     return "";
   }
@@ -32,7 +34,8 @@ std::string cannot_serve(const Request& r, AlgoKind algo, ProtocolKind protocol)
 }
 
 // Rows of one launch: of the tensor, or of each owner where rows are owned. 0: not even one fits.
-int64_t rows_per_launch(const Request& r, const Situation& s, AlgoKind algo, ProtocolKind protocol) {
+int64_t rows_per_launch(const Request& r, const Situation& s, AlgoKind algo,
+                        ProtocolKind protocol) {
   const Region& region = protocol == ProtocolKind::Lamport ? s.layout.lamport
                          : protocol == ProtocolKind::LL    ? s.layout.ll
                                                            : s.layout.staging;
@@ -40,7 +43,8 @@ int64_t rows_per_launch(const Request& r, const Situation& s, AlgoKind algo, Pro
   uint64_t row = static_cast<uint64_t>(packs_of(r)) * kPack;
   if (protocol == ProtocolKind::LL) row *= 2;
   if (algo == AlgoKind::TwoshotCols) {
-    const Units units = units_of_row(static_cast<int>(r.hidden), static_cast<int>(packs_of(r)),
+    const Units units = units_of_row(static_cast<int>(r.hidden),
+                                     static_cast<int>(packs_of(r)),
                                      static_cast<int>(kPack) / element_bytes(r.type));
     const ColumnSlots slots = column_slots(units, s.facts.ranks);
     row = static_cast<uint64_t>(slots.packs + slots.sum_packs) * kPack;
@@ -51,7 +55,8 @@ int64_t rows_per_launch(const Request& r, const Situation& s, AlgoKind algo, Pro
 void cut(const Request& r, const Situation& s, Plan& plan) {
   const int ranks = s.facts.ranks;
   const bool owned = plan.algo == AlgoKind::TwoshotRows;
-  const int64_t fit = ranks == 1 ? kMostLaunchRows : rows_per_launch(r, s, plan.algo, plan.protocol);
+  const int64_t fit =
+      ranks == 1 ? kMostLaunchRows : rows_per_launch(r, s, plan.algo, plan.protocol);
   const int64_t rows = owned ? (r.rows + ranks - 1) / ranks : r.rows;
   plan.capacity_bytes = static_cast<uint64_t>(fit) * static_cast<uint64_t>(packs_of(r)) * kPack *
                         (owned ? static_cast<uint64_t>(ranks) : 1);
@@ -98,10 +103,13 @@ Plan plan_with(const Request& r, const Situation& s, AlgoKind algo, ProtocolKind
     return refuse(Code::Unsupported, std::string(algorithm_name(algo, protocol)) + ": " + why_not);
   if (s.facts.ranks > 1 && rows_per_launch(r, s, algo, protocol) == 0) {
     char text[256];
-    std::snprintf(text, sizeof text,
-                  "%s: a row of %lld elements does not fit into the workspace; raise config.hidden and "
-                  "config.max_tokens, or FCCL_WORKSPACE_BYTES, on all ranks",
-                  algorithm_name(algo, protocol), static_cast<long long>(r.hidden));
+    std::snprintf(
+        text,
+        sizeof text,
+        "%s: a row of %lld elements does not fit into the workspace; raise config.hidden and "
+        "config.max_tokens, or FCCL_WORKSPACE_BYTES, on all ranks",
+        algorithm_name(algo, protocol),
+        static_cast<long long>(r.hidden));
     return refuse(Code::OutOfResources, text);
   }
   Plan plan;
@@ -132,7 +140,10 @@ Plan cheapest(const Request& r, const Situation& s) {
   }
   if (best.supported) {
     char text[160];
-    std::snprintf(text, sizeof text, "cheapest by the cost table: %.1f us expected for %llu bytes", best_us,
+    std::snprintf(text,
+                  sizeof text,
+                  "cheapest by the cost table: %.1f us expected for %llu bytes",
+                  best_us,
                   static_cast<unsigned long long>(tensor_bytes(r)));
     best.reason = text;
   }
@@ -150,7 +161,9 @@ Plan make_plan(const Request& r, const Situation& s) {
   }
   if (s.facts.ranks == 1) {
     // Flags: with nobody to wait for, the one protocol that has nothing to poll.
-    Plan plan = plan_with(Request{r.op, r.type, r.rows, r.hidden, false, r.wants_sum}, s, AlgoKind::Oneshot,
+    Plan plan = plan_with(Request{r.op, r.type, r.rows, r.hidden, false, r.wants_sum},
+                          s,
+                          AlgoKind::Oneshot,
                           ProtocolKind::Flags);
     plan.reason = "one rank: no exchange";
     plan.wire_bytes = 0;
@@ -161,6 +174,8 @@ Plan make_plan(const Request& r, const Situation& s) {
     if (!forced.ok()) return refuse(forced.status().code(), forced.status().text());
     for (const ForcedAlgorithm& f : *forced) {
       if (tensor_bytes(r) > f.up_to_bytes) continue;
+      // What only the fused call can use leaves the plain all-reduce its own choice.
+      if (r.op == OpKind::AllReduce && !cannot_serve(r, f.algo, f.protocol).empty()) break;
       Plan plan = plan_with(r, s, f.algo, f.protocol);
       plan.reason = plan.supported ? "forced by FCCL_ALGO" : "FCCL_ALGO: " + plan.reason;
       return plan;

@@ -18,10 +18,11 @@ Result<CostRow> parse_row(const std::string& line, int number) {
   std::string name;
   std::string rest;
   CostRow row;
-  const bool read = static_cast<bool>(in >> name >> row.min_ranks >> row.fixed_us >> row.us_per_mib_pushed >>
-                                      row.us_per_mib_local);
+  const bool read = static_cast<bool>(in >> name >> row.min_ranks >> row.fixed_us >>
+                                      row.us_per_mib_pushed >> row.us_per_mib_local);
   if (!read || (in >> rest))
-    return error(Code::InvalidArgument, "tuner file, line %d: needs a name and four numbers", number);
+    return error(
+        Code::InvalidArgument, "tuner file, line %d: needs a name and four numbers", number);
   bool known = false;
   for (const auto& [algo, protocol] : all_algorithms()) {
     if (name != algorithm_name(algo, protocol)) continue;
@@ -30,10 +31,11 @@ Result<CostRow> parse_row(const std::string& line, int number) {
     known = true;
   }
   if (!known)
-    return error(Code::InvalidArgument, "tuner file, line %d: no algorithm \"%.40s\"", number, name.c_str());
+    return error(
+        Code::InvalidArgument, "tuner file, line %d: no algorithm \"%.40s\"", number, name.c_str());
   auto legal = [](double x) { return std::isfinite(x) && x >= 0 && x <= 1e9; };
-  if (row.min_ranks < 0 || row.min_ranks > kMaxRanks || !legal(row.fixed_us) || !legal(row.us_per_mib_pushed) ||
-      !legal(row.us_per_mib_local))
+  if (row.min_ranks < 0 || row.min_ranks > kMaxRanks || !legal(row.fixed_us) ||
+      !legal(row.us_per_mib_pushed) || !legal(row.us_per_mib_local))
     return error(Code::InvalidArgument, "tuner file, line %d: a number is out of range", number);
   return row;
 }
@@ -47,7 +49,8 @@ Result<std::string> read_tuner_file(const std::string& path) {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(in.gcount()));
   if (text.size() > kMostBytes)
-    return error(Code::InvalidArgument, "FCCL_TUNER_FILE %.200s is larger than 64 KiB", path.c_str());
+    return error(
+        Code::InvalidArgument, "FCCL_TUNER_FILE %.200s is larger than 64 KiB", path.c_str());
   FCCL_TRY(parse_tuner_text(text).status());
   return text;
 }

@@ -1,4 +1,5 @@
-// The tuner file: a cost table as text, written by fccl_perf --tune, read on rank 0 and sent to all.
+// The tuner file: a cost table as text, written by fccl_perf --tune, read on rank 0 and sent to
+// all.
 //
 //   fccl-tuner 1
 //   # algorithm            min_ranks  fixed_us  us_per_mib_pushed  us_per_mib_local

@@ -97,8 +97,7 @@ TEST_CASE("noise_of_a_median_shrinks_with_samples") {
 TEST_CASE("cost_model_is_found_again_and_never_negative") {
   std::vector<CostSample> samples;
   for (const double mib : {0.01, 0.1, 1.0, 4.0}) {
-    for (const double launches : {1.0, 2.0})
-      samples.push_back({launches, mib, mib * mib, 0});
+    for (const double launches : {1.0, 2.0}) samples.push_back({launches, mib, mib * mib, 0});
   }
   for (CostSample& s : samples) s.us = 2.5 * s.launches + 80 * s.pushed_mib + 20 * s.local_mib;
   const CostFit fit = fit_costs(samples);
