@@ -146,8 +146,10 @@ FCCL_DEVICE float fused_multiply_add(float a, float b, float c) {
 }
 
 // ---- the control block
+// A block that failed early may poison the line while another still reads it.
 FCCL_DEVICE ControlLine load_line(const Control& control) {
-  return control.line;
+  const ControlLine& line = control.line;
+  return {load_relaxed(&line.epoch), load_acquire(&line.gen), load_relaxed(&line.seq)};
 }
 
 struct Advanced {
@@ -158,9 +160,9 @@ FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now,
                                   const ControlLine& next) {
   if (!compare_and_swap(&line.gen, now.gen, next.gen))
     return {load_relaxed(&line.gen) != kPoisonedGeneration};
-  line.seq = next.seq;
-  const bool other = line.epoch != now.epoch;
-  line.epoch = next.epoch;
+  const bool other = load_relaxed(&line.epoch) != now.epoch;
+  __atomic_store_n(&line.seq, next.seq, __ATOMIC_RELAXED);
+  __atomic_store_n(&line.epoch, next.epoch, __ATOMIC_RELAXED);
   return {other};
 }
 FCCL_DEVICE void poison_line(ControlLine& line) {
