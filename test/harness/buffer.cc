@@ -30,12 +30,14 @@ const char* Buffer::base() const {
 }
 
 void Buffer::fill(const Matrix& content) {
+  if (content.row_bytes() == 0) return;  // an absent tensor
   for (int64_t row = 0; row < rows_; ++row)
     std::memcpy(data() + row * stride_, content.row(row), content.row_bytes());
 }
 
 Matrix Buffer::content() const {
   Matrix content(type_, rows_, columns_);
+  if (content.row_bytes() == 0) return content;
   for (int64_t row = 0; row < rows_; ++row)
     std::memcpy(content.row(row), base() + offset_ + row * stride_, content.row_bytes());
   return content;
