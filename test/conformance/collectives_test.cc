@@ -10,6 +10,11 @@
 namespace fccl::test {
 namespace {
 
+// A count of 0 has no memory.
+void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+
 struct Collective {
   KernelId id;
   KernelLevel level;
@@ -47,13 +52,13 @@ struct Problem {
 Matrix concatenated(const std::vector<Matrix>& parts) {
   Matrix all(parts[0].type(), 1, parts[0].columns() * static_cast<int64_t>(parts.size()));
   for (size_t i = 0; i < parts.size(); ++i)
-    std::memcpy(all.row(0) + i * parts[i].row_bytes(), parts[i].row(0), parts[i].row_bytes());
+    copy_bytes(all.row(0) + i * parts[i].row_bytes(), parts[i].row(0), parts[i].row_bytes());
   return all;
 }
 
 Matrix part_of(const Matrix& all, int64_t count, int rank) {
   Matrix part(all.type(), 1, count);
-  std::memcpy(
+  copy_bytes(
       part.row(0), all.row(0) + static_cast<size_t>(rank) * part.row_bytes(), part.row_bytes());
   return part;
 }
@@ -115,7 +120,7 @@ std::string run_collective(KernelWorld& world, int rank, const Collective& c,
   char* receive = out.data();
   if (c.in_place) {
     receive = c.has_parts_in() ? in.data() + part : in.data();
-    if (c.has_parts_out()) std::memcpy(out.data() + part, send.row(0), send.row_bytes());
+    if (c.has_parts_out()) copy_bytes(out.data() + part, send.row(0), send.row_bytes());
   }
   char* from = c.in_place && c.has_parts_out() ? out.data() + part : in.data();
   if (c.has_parts_out()) receive = out.data();
@@ -131,7 +136,7 @@ std::string run_collective(KernelWorld& world, int rank, const Collective& c,
     if (error.empty()) error = in.difference(send, "sent");
   } else {
     Matrix all = send;  // what in-place did not replace stays
-    std::memcpy(all.row(0) + (c.has_parts_in() ? part : 0), want.row(0), want.row_bytes());
+    copy_bytes(all.row(0) + (c.has_parts_in() ? part : 0), want.row(0), want.row_bytes());
     error = in.difference(all, "received in place");
   }
   return error.empty() ? "" : c.text() + ": " + error;

@@ -9,7 +9,8 @@ std::string first_difference(const Matrix& got, const Matrix& want, const char* 
   if (got.rows() != want.rows() || got.columns() != want.columns())
     return std::string(name) + ": shape";
   for (int64_t row = 0; row < got.rows(); ++row) {
-    if (std::memcmp(got.row(row), want.row(row), got.row_bytes()) == 0) continue;
+    if (got.row_bytes() == 0 || std::memcmp(got.row(row), want.row(row), got.row_bytes()) == 0)
+      continue;
     for (int64_t c = 0; c < got.columns(); ++c) {
       if (got.bits(row, c) == want.bits(row, c)) continue;
       char text[160];
