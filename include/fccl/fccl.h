@@ -363,8 +363,8 @@ FCCL_API fcclResult_t fcclCommSplit(fcclComm_t comm, int color, int key, fcclCom
  * Returns: InvalidArgument, InvalidUsage, Timeout, RemoteError, Aborted. */
 FCCL_API fcclResult_t fcclCommFinalize(fcclComm_t comm);
 
-/* Frees the communicator, finalizing it first where possible, within destroy_timeout_ms; never waits
- * for graphs: a graph that captured calls keeps the mappings alive, and its later replays end at once
+/* Frees the communicator within destroy_timeout_ms: waits for this rank's own calls, never for peers
+ * (call fcclCommFinalize first to meet them) nor for graphs: a graph that captured calls keeps the mappings alive, and its later replays end at once
  * as aborted. The handle is invalid on return whatever the code. NULL is Success. */
 FCCL_API fcclResult_t fcclCommDestroy(fcclComm_t comm);
 
@@ -377,7 +377,8 @@ FCCL_API fcclResult_t fcclCommAbort(fcclComm_t comm);
 FCCL_API fcclResult_t fcclCommGetAsyncError(fcclComm_t comm, fcclResult_t* result);
 
 /* A word in host memory that is 0 while all is well and a result code after a failure: test it each
- * step without a call. Valid until Destroy. After an expiry the outputs of calls in flight are
+ * step without a call. On a GPU this rank's own expiry shows after the next call or GetAsyncError; what
+ * peers report shows by itself. Valid until Destroy. After an expiry the outputs of calls in flight are
  * unspecified and the stream goes on. */
 FCCL_API fcclResult_t fcclCommErrorWord(fcclComm_t comm, const volatile uint32_t** word);
 
