@@ -69,6 +69,15 @@ class TwoshotRows {
   }
 
   FCCL_DEVICE void run_phases() {
+    if constexpr (Epilogue::kNorm) {
+      if (epilogue_.sharded()) return run_phases_as<true>();
+    }
+    run_phases_as<false>();
+  }
+
+  // kSharded: the residual is row-sharded; known at compile time, for steps without a branch.
+  template <bool kSharded>
+  FCCL_DEVICE void run_phases_as() {
     each_rank<kRanks>(a_.ex, 1, [&](int i) { push_to_owner(i, range_of(owner_at(i))); });
     auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
@@ -76,14 +85,14 @@ class TwoshotRows {
     const bool ok = each_tile(own, [&](int tile, int first, int last) {
       if (!scatter_.acquire(blk_, tile, first)) return false;
       for (int row = first; row < last; ++row)
-        if (!own_row(own, row, kept, squares)) return false;
+        if (!own_row<kSharded>(own, row, kept, squares)) return false;
       gather_.publish(blk_, tile);
       return true;
     });
     if (!ok) return;
     bool all = true;
     each_rank<kRanks>(a_.ex, 1, [&](int i) {
-      all = all && copy_rows(owner_at(i), range_of(owner_at(i)), kept, squares);
+      all = all && copy_rows<kSharded>(owner_at(i), range_of(owner_at(i)), kept, squares);
     });
   }
 
@@ -100,12 +109,11 @@ class TwoshotRows {
     });
   }
 
-  template <class Kept, class SquaresT>
+  template <bool kSharded, class Kept, class SquaresT>
   FCCL_DEVICE bool own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
     const int64_t whole = range.first + row;
-    const int64_t local = epilogue_.sharded() ? range.before + row : whole;
-    const bool sharded = epilogue_.sharded();
+    const int64_t local = kSharded ? range.before + row : whole;
     const auto line = epilogue_.row(whole, local);
     const auto input = input_.row(whole);
     const auto& in = scatter_.reader();
@@ -120,7 +128,7 @@ class TwoshotRows {
         squares.set(s, to_floats<T>(h));
       }
       in.release_all(at + p);
-      if (!sharded) out.put(at + p, h);
+      if constexpr (!kSharded) out.put(at + p, h);
       line.keep(p, h);
     });
     if constexpr (Epilogue::kNorm) {
@@ -129,7 +137,7 @@ class TwoshotRows {
       const float scale = epilogue_.scale(total);
       blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
         const Pack norm = line.finish(p, kept[s], scale, line.load_weight(p));
-        if (sharded) out.put(at + p, norm);
+        if constexpr (kSharded) out.put(at + p, norm);
       });
       blk_.end_row(true);
       return true;
@@ -138,20 +146,19 @@ class TwoshotRows {
     }
   }
 
-  template <class Kept, class SquaresT>
+  template <bool kSharded, class Kept, class SquaresT>
   FCCL_DEVICE bool copy_rows(int owner, const Range& range, Kept& kept, SquaresT& squares) {
     return each_tile(range, [&](int tile, int first, int last) {
       if (!gather_.acquire_from(blk_, owner, tile, first)) return false;
       for (int row = first; row < last; ++row)
-        if (!copy_row(owner, range.first + row, row, kept, squares)) return false;
+        if (!copy_row<kSharded>(owner, range.first + row, row, kept, squares)) return false;
       return true;
     });
   }
 
-  template <class Kept, class SquaresT>
+  template <bool kSharded, class Kept, class SquaresT>
   FCCL_DEVICE bool copy_row(int owner, int64_t whole, int row, Kept& kept, SquaresT& squares) {
     const int64_t at = static_cast<int64_t>(row) * a_.packs;
-    const bool sharded = epilogue_.sharded();
     const auto line = epilogue_.row(whole, whole);
     const auto& in = gather_.reader();
     kept.start(whole);
@@ -159,27 +166,24 @@ class TwoshotRows {
       Pack h;
       if (!in.receive(blk_, owner, at + p, row, h)) return;
       in.release(owner, at + p);
-      if constexpr (Epilogue::kNorm) {
-        if (sharded) {
-          line.store_norm(p, h);
-          return;
+      if constexpr (kSharded) {
+        line.store_norm(p, h);
+      } else {
+        if constexpr (Epilogue::kNorm) {
+          squares.set(s, to_floats<T>(h));
+          kept[s] = h;
         }
-        squares.set(s, to_floats<T>(h));
-        kept[s] = h;
+        line.keep(p, h);
       }
-      line.keep(p, h);
     });
-    if constexpr (Epilogue::kNorm) {
-      if (!sharded) {
-        const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
-        if (blk_.row_failed()) return false;
-        const float scale = epilogue_.scale(total);
-        blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
-          line.finish(p, kept[s], scale, line.load_weight(p));
-        });
-        blk_.end_row(true);
-        return true;
-      }
+    if constexpr (Epilogue::kNorm && !kSharded) {
+      const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
+      if (blk_.row_failed()) return false;
+      const float scale = epilogue_.scale(total);
+      blk_.each_pack(
+          0, a_.packs, [&](Slot s, int p) { line.finish(p, kept[s], scale, line.load_weight(p)); });
+      blk_.end_row(true);
+      return true;
     }
     return !blk_.any_failed();
   }

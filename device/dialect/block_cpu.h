@@ -98,6 +98,7 @@ class Block {
         count_(launch.blocks),
         free_(launch.scratch),
         spins_(launch.spins),
+        yields_(launch.yields),
         chaos_(launch.chaos) {}
 
   int id() const { return id_; }
@@ -180,10 +181,13 @@ class Block {
 
   // Wakes peers that sleep on what this rank has stored.
   FCCL_DEVICE static void ring_peers(const ExchangeArgs& ex, int ranks) {
+    stores_before_looks();
     for (int i = 1; i < ranks; ++i) ring(reinterpret_cast<Control*>(ex.window[i])->doorbell);
   }
   FCCL_DEVICE static void ring_peer(const ExchangeArgs& ex, int i) {
-    if (i != 0) ring(reinterpret_cast<Control*>(ex.window[i])->doorbell);
+    if (i == 0) return;
+    stores_before_looks();
+    ring(reinterpret_cast<Control*>(ex.window[i])->doorbell);
   }
   // Before the first arrival of a tile: all stores of earlier steps are performed for the peers.
   FCCL_DEVICE void arrive_begin() { chaos(); }
@@ -214,6 +218,10 @@ class Block {
       relax();
       if (ready()) return true;
     }
+    for (uint32_t i = 0; i < yields_; ++i) {
+      give_way();
+      if (ready()) return true;
+    }
     constexpr uint64_t kSliceNs =
         20000000;  // an abort or a dead peer is seen after this at the latest
     const uint64_t start = now_ns();
@@ -234,6 +242,7 @@ class Block {
   int count_;
   char* free_;
   uint32_t spins_;
+  uint32_t yields_;
   uint32_t chaos_;
   bool failed_ = false;
   int report_ = kNothing;

@@ -6,14 +6,15 @@
 // before the peer's next push on weakly ordered CPUs and is what ThreadSanitizer understands; on
 // x86-64 they are plain moves, so there (without TSan) one vector access does it.
 //
-// Sleeping: a writer stores its data, then rings: a sequentially consistent read-modify-write of
-// the reader's doorbell, then a look at its sleepers. A reader counts itself as a sleeper
-// (sequentially consistent), reads the doorbell, looks at the data once more and sleeps only while
-// the doorbell is unchanged. In the total order of those accesses either the writer sees the
-// sleeper and wakes it, or the reader reads the new doorbell, which synchronises with the writer,
-// and so sees the data.
+// Sleeping: a writer stores its data and then, after a full fence, looks at the reader's count of
+// sleepers: only if there are any it counts the doorbell up and wakes them. A reader counts itself
+// as a sleeper (a full fence too), reads the doorbell, looks at the data once more and sleeps only
+// while the doorbell is unchanged. Of two threads that each store, fence and look, one at least
+// sees the other's store: either the writer sees the sleeper, or the reader sees the data. While
+// nobody sleeps the doorbell's line is only read and stays in every cache.
 #pragma once
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,10 +193,22 @@ FCCL_DEVICE void publish_record(uint32_t* complete) {
   store_release(complete, 1u);
 }
 
+// Before a look at sleepers. ThreadSanitizer knows no fences; there the look is a
+// read-modify-write.
+FCCL_DEVICE void stores_before_looks() {
+#if !FCCL_TSAN
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
 FCCL_DEVICE void ring(Doorbell& bell) {
+#if FCCL_TSAN
+  const uint32_t sleepers = fetch_add(&bell.sleepers, 0u);
+#else
+  const uint32_t sleepers = load_relaxed(&bell.sleepers);
+#endif
+  if (sleepers == 0) return;
   fetch_add(&bell.count, 1u);
-  if (__atomic_load_n(&bell.sleepers, __ATOMIC_SEQ_CST) != 0)
-    syscall(SYS_futex, &bell.count, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  syscall(SYS_futex, &bell.count, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
 FCCL_DEVICE void sleep_on(Doorbell& bell, uint32_t count, int64_t max_ns) {
@@ -211,6 +224,10 @@ FCCL_DEVICE uint64_t now_ns() {
 
 FCCL_DEVICE void relax() {
   pause_polling();
+}
+// To a rank that shares this CPU and may be the one that is waited for.
+FCCL_DEVICE void give_way() {
+  sched_yield();
 }
 
 }  // namespace fccl::FCCL_TARGET

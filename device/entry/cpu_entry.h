@@ -12,7 +12,8 @@ struct CpuLaunch {
   int32_t blocks = 1;
   char* scratch = nullptr;  // 64-byte aligned
   size_t scratch_bytes = 0;  // at least cpu_scratch_bytes(packs)
-  uint32_t spins = 0;  // polls before sleeping
+  uint32_t spins = 0;  // polls before giving the CPU away
+  uint32_t yields = 0;  // times it is given to another thread before sleeping
   uint32_t chaos = 0;  // seed of random delays; 0: none
 };
 

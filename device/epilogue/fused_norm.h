@@ -4,7 +4,7 @@
 //   r = 1/sqrt(fma(S, fl(1/hidden), eps)), S the tree sum of squares of the ROUNDED h
 //   norm_out = (h * r) * w, rounded once to T
 // kPlain: rows are whole packs, the weight has the tensor's type, and nothing optional is there but
-// residual and residual_out.
+// residual and residual_out (row-sharded or not).
 #pragma once
 #include "device/types/rows.h"
 
@@ -96,7 +96,7 @@ class FusedNorm {
   FCCL_DEVICE const Rows<T, kPlain>& kept_rows() const {
     return norm_out_;
   }  // free until the row is finished
-  FCCL_DEVICE bool sharded() const { return !kPlain && (a_.flags & kResidualSharded); }
+  FCCL_DEVICE bool sharded() const { return (a_.flags & kResidualSharded) != 0; }
 
  private:
   const KernelArgs& a_;

@@ -3,13 +3,22 @@
 // one communicator (same build), so they are asserted.
 //
 // Who writes what:
-//   line      own kernels only: the last block of a launch to begin (Exchange::begin). A failure
-//   poisons `gen`. ticket    own blocks of one launch; back to 0 when all have begun. status    own
-//   kernels and the kernels and health threads of PEERS: nonzero = this communicator failed.
-//   limit_ns  own host (fcclCommSetTimeout); read in slow paths only.
-//   doorbell  CPU ranks: peers count it up after storing, sleepers are counted by the owner.
-//   headers   peers: one line per generation and sender, never re-armed (an older epoch = absent).
-//   pads      peers: epochs, monotone, never consumed.
+//   line: own kernels only, the last block of a launch to begin (Exchange::begin). A failure
+//   poisons `gen`.
+//
+//   ticket: own blocks of one launch; back to 0 when all have begun.
+//
+//   status: own kernels, and the kernels and health threads of PEERS; nonzero = this communicator
+//   failed.
+//
+//   limit_ns: own host (fcclCommSetTimeout); read in slow paths only.
+//
+//   doorbell: CPU ranks; the owner counts its sleepers, peers that have stored and see any count it
+//   up and wake them.
+//
+//   headers: peers; one line per generation and sender, never re-armed (an older epoch = absent).
+//
+//   pads: peers; epochs, monotone, never consumed.
 #pragma once
 #include <cstddef>
 #include <cstdint>

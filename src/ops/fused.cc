@@ -59,10 +59,10 @@ KernelArgs kernel_args(const fcclFusedArgs& a, TypeKind type) {
 }
 
 bool is_plain(const KernelArgs& k, TypeKind type) {
-  return k.flags == 0 && k.bias == nullptr && k.allreduce_out.ptr == nullptr &&
-         k.hidden % (kPack / element_bytes(type)) == 0 && on_packs(k.input) &&
-         on_packs(k.residual) && on_packs(k.residual_out) && on_packs(k.norm_out) &&
-         reinterpret_cast<uintptr_t>(k.weight) % kPack == 0;
+  return (k.flags & ~kResidualSharded) == 0 && k.bias == nullptr &&
+         k.allreduce_out.ptr == nullptr && k.hidden % (kPack / element_bytes(type)) == 0 &&
+         on_packs(k.input) && on_packs(k.residual) && on_packs(k.residual_out) &&
+         on_packs(k.norm_out) && reinterpret_cast<uintptr_t>(k.weight) % kPack == 0;
 }
 
 void advance(Tensor& t, int64_t rows) {

@@ -10,8 +10,9 @@
 namespace fccl::test {
 namespace {
 
-// Few cores: a short spin, then sleep.
+// Few cores: a short spin, a few turns given away, then sleep.
 constexpr uint32_t kSpins = 200;
+constexpr uint32_t kYields = 4;
 
 const char* failure_name(uint32_t failure) {
   static const char* const names[] = {"none", "timeout", "aborted", "peer", "mismatch", "overlap"};
@@ -133,6 +134,7 @@ void run_kernel(CpuKernel kernel, const KernelArgs& args, int blocks, uint32_t c
                            .scratch = scratch.get() + bytes * static_cast<size_t>(block),
                            .scratch_bytes = bytes,
                            .spins = kSpins,
+                           .yields = kYields,
                            .chaos = chaos == 0 ? 0 : chaos + static_cast<uint32_t>(block) * 7919u};
     kernel(args, launch);
   };
