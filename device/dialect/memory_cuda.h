@@ -46,71 +46,27 @@ FCCL_DEVICE Pack load_staged(const char* from) {
   return p;
 }
 
-// ---- the caller's tensors: any alignment of an element; the last pack of a row may be partial.
-// kWhole: every row is whole packs, aligned to 16 bytes.
-FCCL_DEVICE bool is_aligned(const char* p) {
-  return (reinterpret_cast<uintptr_t>(p) & 15) == 0;
+// Memory of this rank that no peer touches.
+FCCL_DEVICE void store_own(char* to, const Pack& p) {
+  store_staged(to, p);
+}
+FCCL_DEVICE Pack load_own(const char* from) {
+  return load_staged(from);
+}
+template <class Word>
+FCCL_DEVICE Word load_own_word(const Word* from) {
+  return *reinterpret_cast<const volatile Word*>(from);
+}
+template <class Word>
+FCCL_DEVICE void store_own_word(Word* to, Word value) {
+  *reinterpret_cast<volatile Word*>(to) = value;
 }
 
-template <class T>
-FCCL_DEVICE Pack load_elements(const char* from, int count) {
-  Pack p = zero_pack();
-  FCCL_UNROLL for (int i = 0; i < kElements<T>; ++i) {
-    if (i >= count) continue;
-    if constexpr (T::bytes == 4) {
-      p.w[i] = reinterpret_cast<const volatile uint32_t*>(from)[i];
-    } else {
-      p.w[i / 2] |= static_cast<uint32_t>(reinterpret_cast<const volatile uint16_t*>(from)[i])
-                    << (i % 2 * 16);
-    }
-  }
-  return p;
-}
-template <class T>
-FCCL_DEVICE void store_elements(char* to, int count, const Pack& p) {
-  FCCL_UNROLL for (int i = 0; i < kElements<T>; ++i) {
-    if (i >= count) continue;
-    if constexpr (T::bytes == 4) {
-      reinterpret_cast<volatile uint32_t*>(to)[i] = p.w[i];
-    } else {
-      reinterpret_cast<volatile uint16_t*>(to)[i] =
-          static_cast<uint16_t>(p.w[i / 2] >> (i % 2 * 16));
-    }
-  }
-}
-template <class T, bool kWhole>
-FCCL_DEVICE Pack load_user(const char* row, int pack, int elements) {
-  const char* from = row + static_cast<int64_t>(pack) * kPackBytes;
-  if constexpr (kWhole) {
-    return load_staged(from);
-  } else {
-    const int left = elements - pack * kElements<T>;
-    return left >= kElements<T> && is_aligned(from) ? load_staged(from)
-                                                    : load_elements<T>(from, left);
-  }
-}
-template <class T, bool kWhole>
-FCCL_DEVICE void store_user(char* row, int pack, int elements, const Pack& p) {
-  char* to = row + static_cast<int64_t>(pack) * kPackBytes;
-  [[maybe_unused]] const int left = elements - pack * kElements<T>;
-  if constexpr (kWhole) {
-    store_staged(to, p);
-  } else if (left >= kElements<T> && is_aligned(to)) {
-    store_staged(to, p);
-  } else {
-    store_elements<T>(to, left, p);
-  }
-}
-// Elements of an fp32 vector (weight, bias) that belong to a pack of kElements<T>.
-template <class T, bool kWhole>
-FCCL_DEVICE Floats<kElements<T>> load_user_f32(const char* vector, int pack, int elements) {
-  constexpr int N = kElements<T>;
-  const float* from = reinterpret_cast<const float*>(vector) + static_cast<int64_t>(pack) * N;
-  Floats<N> r;
-  FCCL_UNROLL for (int i = 0; i < N; ++i) r.v[i] =
-      pack * N + i < elements ? *reinterpret_cast<const volatile float*>(from + i) : 0.0f;
-  return r;
-}
+}  // namespace fccl::FCCL_TARGET
+
+#include "device/dialect/memory_gpu.h"
+
+namespace fccl::FCCL_TARGET {
 
 // ---- single words
 FCCL_DEVICE uint32_t load_relaxed(const uint32_t* word) {
@@ -163,23 +119,12 @@ FCCL_DEVICE ControlLine load_line(const Control& control) {
   return line;
 }
 
-// What advance_line found, to be looked at when the answer has come.
-struct Advanced {
-  uint64_t seen = kPoisonedGeneration;  // {gen, seq}
-  // Was the line neither `now` nor poisoned?
-  FCCL_DEVICE bool overlapped(const ControlLine& now) const {
-    return seen != (static_cast<uint64_t>(now.seq) << 32 | now.gen) &&
-           static_cast<uint32_t>(seen) != kPoisonedGeneration;
-  }
-};
 FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now,
                                   const ControlLine& next) {
   Advanced result;
-  const uint64_t expected = static_cast<uint64_t>(now.seq) << 32 | now.gen;
-  const uint64_t desired = static_cast<uint64_t>(next.seq) << 32 | next.gen;
   asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
                : "=l"(result.seen)
-               : "l"(&line.gen), "l"(expected), "l"(desired)
+               : "l"(&line.gen), "l"(swapped_word(now)), "l"(swapped_word(next))
                : "memory");
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(&line.epoch), "l"(next.epoch)
                : "memory");

@@ -7,6 +7,7 @@
 #define FCCL_DEVICE __device__ __forceinline__
 #define FCCL_SLOW __device__ __noinline__ inline
 #define FCCL_UNROLL _Pragma("unroll")
+#define FCCL_SHARED __shared__
 
 #ifndef FCCL_CUDA_PACKS
 #error "an entry file says how many packs of a row a thread holds"
@@ -14,6 +15,7 @@
 #define FCCL_CUDA_NAME_(packs) cuda_k##packs
 #define FCCL_CUDA_NAME(packs) FCCL_CUDA_NAME_(packs)
 #define FCCL_TARGET FCCL_CUDA_NAME(FCCL_CUDA_PACKS)
+#define FCCL_ROW_PACKS FCCL_CUDA_PACKS
 // Senders store into the receivers' windows: a remote load would be a round trip.
 #define FCCL_PULL_STAGING 0
 #define FCCL_ROW_POINTERS 0

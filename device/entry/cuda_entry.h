@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 
+#include "device/entry/gpu_shape.h"
 #include "device/layout/args.h"
 
 namespace fccl {
@@ -14,26 +15,6 @@ struct CudaKernel {
   int packs = 0;  // per thread; 0: any row
   int max_threads = 0;  // of a block
 };
-
-// Threads of a block that streams long rows.
-constexpr int kStreamThreads = 512;
-constexpr int kMostHeldPacks = 4;
-
-constexpr int held_max_threads(int packs) {
-  return packs == 1 ? 1024 : 512;
-}
-
-// Dynamic shared memory of an instance that streams: a float per pack, and those of the levels
-// above.
-constexpr size_t stream_shared_bytes(int packs) {
-  size_t floats = 0;
-  int count = packs;
-  do {
-    floats += static_cast<size_t>(count);
-    count = (count + 31) / 32;
-  } while (count > 1);
-  return (floats + 1) * sizeof(float);
-}
 
 // The instance for this kernel that serves rows of `packs`: the exact one, else one for any number
 // of ranks, else one for any row. `packs_per_thread` is a wish; 0 is none.

@@ -2,8 +2,10 @@
 #pragma once
 
 // For functions that both the host and kernels call: device compilers want them marked.
-#if defined(__CUDACC__) || defined(__HIP__)
+#if defined(__CUDACC__)
 #define FCCL_HOST_DEVICE __host__ __device__
+#elif defined(__HIP__)
+#define FCCL_HOST_DEVICE __attribute__((host, device))
 #else
 #define FCCL_HOST_DEVICE
 #endif
