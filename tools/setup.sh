@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian and Ubuntu: `tools/setup.sh [base] [ci] [bench]`. Prints the
+# Installs what the build needs on Debian and Ubuntu: `tools/setup.sh [base] [ci] [bench] [hip]`. Prints the
 # apt line, does nothing when all is there. SETUP=off skips it. Not root, or no network: names the
 # packages and ends with status 2.
 set -eu
@@ -7,6 +7,7 @@ base="g++ make cmake ninja-build pkg-config catch2 libhwloc-dev libhwloc15 libhw
   libcli11-dev libfmt-dev nlohmann-json3-dev python3 gnuplot-nox"
 ci="git clang-14 libclang-rt-14-dev clang-format-14"
 bench="libgloo-dev libopenmpi-dev openmpi-bin"
+hip="clang-22 lld-22 llvm-22 python3"
 
 [ "${SETUP:-on}" != off ] || exit 0
 wanted=""
@@ -15,7 +16,8 @@ for set in "${@:-base}"; do
     base) wanted="$wanted $base" ;;
     ci) wanted="$wanted $ci" ;;
     bench) wanted="$wanted $bench" ;;
-    *) echo "setup: unknown set of packages: $set (base, ci, bench)" >&2; exit 2 ;;
+    hip) wanted="$wanted $hip" ;;
+    *) echo "setup: unknown set of packages: $set (base, ci, bench, hip)" >&2; exit 2 ;;
   esac
 done
 wanted=$(echo $wanted)

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SUFFIXES = {".h", ".cc", ".cu", ".c", ".def"}
+SUFFIXES = {".h", ".cc", ".cu", ".hip", ".c", ".def"}
 
 # Folders of src/ from the top down. A file may include its own layer and those below it, and the
 # folders of one layer must not form a cycle.
@@ -47,8 +47,8 @@ class Source:
         return any(self.name == f or self.name.startswith(f.rstrip("/") + "/") for f in folders)
 
     def is_vendor(self):
-        """The suffix (prefix in device/entry) says that a file belongs to one vendor."""
-        return bool(re.search(r"(_|\b)(cuda|hip)(_|\.|/)", self.name)) or self.path.suffix == ".cu"
+        """The suffix (prefix in device/entry) says that a file belongs to one vendor, or to all of GPUs."""
+        return bool(re.search(r"(_|\b)(cuda|hip|gpu)(_|\.|/)", self.name)) or self.path.suffix in (".cu", ".hip")
 
     def grep(self, pattern, text=None):
         for match in re.finditer(pattern, self.code if text is None else text, flags=re.M):
@@ -113,6 +113,16 @@ def vendor_words(sources):
                     lambda s: s.under("device/dialect", "device/algo/special"))
     yield from find(sources, r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*(__CUDA|__HIP|__NVCC|__AMDGCN|__GFX)", "#if on a vendor stands in device/dialect only",
                     in_product, lambda s: s.under("device/dialect", HOST_DEVICE_MARK))
+
+
+def one_kernel_source(sources):
+    """What CUDA has, HIP has: each word of the dialect, each entry file."""
+    names = {s.name for s in sources}
+    for name in sorted(names):
+        twin = re.sub(r"^device/dialect/(\w+)_cuda\.h$", r"device/dialect/\1_hip.h", name)
+        twin = re.sub(r"^device/entry/cuda_(\w+)\.(cu$|h$)", lambda m: f"device/entry/hip_{m[1]}.{'hip' if m[2] == 'cu' else 'h'}", twin)
+        if twin not in names:
+            yield name, 1, f"has no {twin}"
 
 
 def unfinished(sources):
@@ -198,7 +208,7 @@ def compiles_alone(sources):
                     yield source.name, 1, "does not compile alone: " + "\n    ".join(done.stderr.splitlines()[:6])
 
 
-LAWS = [one_getenv, clean_guest, close_on_exec, vendor_words, unfinished, layers, head_prose, variables_in_readme]
+LAWS = [one_getenv, clean_guest, close_on_exec, vendor_words, one_kernel_source, unfinished, layers, head_prose, variables_in_readme]
 
 
 def main():
