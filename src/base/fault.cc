@@ -23,8 +23,8 @@ FaultSpec split_spec(const std::string& spec) {
   return parts;
 }
 
-bool matches(const FaultSpec& parts, const char* phase, int rank) {
-  return parts.phase == phase && (parts.rank == "*" || parts.rank == std::to_string(rank));
+bool matches(const FaultSpec& parts, FaultPhase phase, int rank) {
+  return parts.phase == phase.name() && (parts.rank == "*" || parts.rank == std::to_string(rank));
 }
 
 // Never destroyed: a hook may be asked by a thread that outlives static destructors.
@@ -65,24 +65,24 @@ Status set_fault(const std::string& spec) {
   return {};
 }
 
-bool fault(const char* phase, int rank) {
+bool fault(FaultPhase phase, int rank) {
   if (!active().set.load(std::memory_order_relaxed)) return false;
   const std::lock_guard<std::mutex> lock(active().mutex);
   return matches(active().parts, phase, rank);
 }
 
-std::string fault_how(const char* phase, int rank) {
+std::string fault_how(FaultPhase phase, int rank) {
   if (!active().set.load(std::memory_order_relaxed)) return {};
   const std::lock_guard<std::mutex> lock(active().mutex);
   return matches(active().parts, phase, rank) ? active().parts.how : std::string();
 }
 
-Status fault_status(const char* phase, int rank) {
+Status fault_status(FaultPhase phase, int rank) {
   if (!fault(phase, rank)) return {};
-  return error(Code::SystemError, "fault hook %s fails on rank %d", phase, rank);
+  return error(Code::SystemError, "fault hook %s fails on rank %d", phase.name(), rank);
 }
 
-bool fault(const std::string& spec, const char* phase, int rank) {
+bool fault(const std::string& spec, FaultPhase phase, int rank) {
   return !spec.empty() && matches(split_spec(spec), phase, rank);
 }
 

@@ -133,8 +133,7 @@ void Connector::advance_handshake(short events) {
       fail(where + ": " + status.text(), true);
       return;
     }
-    std::vector<uint8_t> welcome;
-    if (stream_->next(welcome)) {
+    if (stream_->next(welcome_)) {
       phase_ = Phase::Welcomed;
       return;
     }

@@ -37,6 +37,7 @@ class Connector {
   bool connected() const { return phase_ == Phase::Welcomed; }
   // Legal once connected(). Further messages may already wait in the stream.
   Stream take() { return std::move(*stream_); }
+  const std::vector<uint8_t>& welcome() const { return welcome_; }
   bool nobody_listens(int rounds) const { return empty_rounds_ >= rounds; }
   // The most telling failure so far, for the error of the owner.
   const std::string& last_failure() const { return last_failure_; }
@@ -61,6 +62,7 @@ class Connector {
   Deadline timer_;
   GuardedFd connecting_;
   std::optional<Stream> stream_;
+  std::vector<uint8_t> welcome_;
   std::string last_failure_;
 };
 

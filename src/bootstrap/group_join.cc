@@ -62,14 +62,14 @@ Result<std::shared_ptr<Group>> Group::join(const JoinArgs& args, const Limit& li
   if (!met.ok()) return met.status();
   RendezvousClient& client = **met;
 
+  MeshArgs mesh;
+  mesh.secret = client.mesh_secret();
+  mesh.rank = args.rank;
+  mesh.library_version = args.library_version;
+  mesh.cards = client.cards();
+  mesh.tell_peers = false;
   std::unique_ptr<Impl> impl;
-  status =
-      Impl::connect({client.mesh_secret(), args.rank, args.library_version, client.cards(), {}},
-                    std::move(local.listeners),
-                    config,
-                    limit,
-                    &client,
-                    impl);
+  status = Impl::connect(std::move(mesh), std::move(local.listeners), config, limit, &client, impl);
   FCCL_TRY(client.conclude(status, limit));
   return std::shared_ptr<Group>(new Group(std::move(impl)));
 }

@@ -93,6 +93,7 @@ Result<std::shared_ptr<Group>> Group::split(int color, int key, const Limit& lim
   if (status.ok() && color >= 0) {
     MeshArgs mesh;
     mesh.secret = members[0].secret;
+    mesh.hook = "bootstrap.split.mesh";
     mesh.library_version = impl_->library_version;
     for (const SplitEntry& member : members) {
       if (member.parent_rank == rank()) mesh.rank = static_cast<int>(mesh.cards.size());
