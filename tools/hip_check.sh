@@ -24,6 +24,8 @@ for tool in clang++ ld.lld llvm-readelf llvm-objdump; do
   exit 2
 done
 
+# By its own folder, where it finds its own linker, not that of an older release.
+clang=$(dirname "$(readlink -f "$(command -v clang++-$version)")")/clang++
 flags=(-x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -mcode-object-version=5
   -std=c++20 -O3 -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Werror -I.)
 sources=$build/newest_source
@@ -45,13 +47,13 @@ compile() {  # architecture, entry
   local object=$build/$1/$2.o
   [ -e "$object" ] && [ ! "$sources" -nt "$object" ] && return
   mkdir -p "$build/$1"
-  "clang++-$version" "${flags[@]}" "--offload-arch=$1" -c "device/entry/$2.hip" -o "$object.new" &&
+  "$clang" "${flags[@]}" "--offload-arch=$1" -c "device/entry/$2.hip" -o "$object.new" &&
     mv "$object.new" "$object"
 }
 
 start=$SECONDS
 export -f compile
-export build version sources
+export build clang sources
 export HIP_FLAGS="${flags[*]}"
 plan > "$build/plan"
 xargs -P "$jobs" -L 1 bash -c 'read -r -a flags <<< "$HIP_FLAGS"; compile "$0" "$1"' < "$build/plan" || {

@@ -30,6 +30,7 @@ class Barrier {
 };
 
 FCCL_DEVICE void pause_between_polls() {}
+FCCL_DEVICE void loads_of_row_end() {}
 
 using ReportWord = int;
 

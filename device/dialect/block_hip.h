@@ -91,6 +91,13 @@ FCCL_DEVICE void pause_between_polls() {
   __builtin_amdgcn_s_sleep(1);
 }
 
+// Tells the compiler that no load is under way when the next row begins (s_waitcnt vmcnt(0)). Of a
+// lane beyond the row's end it would not know, and would wait where the next row's loads are
+// issued, in the first row too: for every push.
+FCCL_DEVICE void loads_of_row_end() {
+  __builtin_amdgcn_s_waitcnt(0xF70);
+}
+
 // A byte: the compiler may merge the store of a word with one to shared memory, by a choice of
 // addresses, and the block would live in scratch.
 using ReportWord = uint8_t;

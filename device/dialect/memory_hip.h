@@ -169,11 +169,14 @@ FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
                header.hash,
                header.tokens}});
 }
+// All waited for, used or not: of a load that is never used the compiler believes, wherever paths
+// meet, that it may be under way, and waits there; with it for every push, for loads and stores
+// complete in one order.
 FCCL_DEVICE CallHeader load_header(const CallHeader& from) {
   CallHeader header;
   header.epoch = load_acquire(&from.epoch);
-  header.hash = load_relaxed(&from.hash);
-  header.tokens = load_relaxed(&from.tokens);
+  header.hash = load_acquire(&from.hash);
+  header.tokens = load_acquire(&from.tokens);
   return header;
 }
 // A peer need not support atomics of ours: a plain store, any status of a failed communicator will

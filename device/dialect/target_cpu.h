@@ -12,6 +12,7 @@
 // Readers of flag-ordered staging fetch it from the sender's window.
 #define FCCL_PULL_STAGING 1
 #define FCCL_ROW_POINTERS 1
+#define FCCL_POLL_WITHOUT_BRANCHES 0
 #if defined(__SANITIZE_THREAD__)
 #define FCCL_TSAN 1
 #else

@@ -19,3 +19,4 @@
 // Senders store into the receivers' windows: a remote load would be a round trip.
 #define FCCL_PULL_STAGING 0
 #define FCCL_ROW_POINTERS 0
+#define FCCL_POLL_WITHOUT_BRANCHES 0
