@@ -10,7 +10,7 @@
 // failed goes on to the barriers; they carry the failure to the whole block.
 //
 // Included by block_cuda.h and block_hip.h behind what differs: indices (thread_index, ...),
-// sum_of_partner, Barrier, pause_between_polls, ReportWord (holds a Report).
+// sum_of_partner, Barrier, pause_between_polls, loads_of_row_end, ReportWord (holds a Report).
 #pragma once
 #include "device/types/units.h"
 
@@ -212,6 +212,7 @@ class Block {
 
   // Between two rows of one block, where row_sum and no other sum was used.
   FCCL_DEVICE void end_row(bool more) {
+    loads_of_row_end();
     if (kStreamed && more) barrier_.meet();
   }
   // Cooperative: nobody goes on before all are here.

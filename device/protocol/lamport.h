@@ -50,6 +50,14 @@ class Lamport {
     } else {
       auto ready = [&] {
         bool all = true;
+#if FCCL_POLL_WITHOUT_BRANCHES  // the own slot too: it is there, and nobody pushes to it here
+        each_rank<kRanks>(
+            ex, 0, [&](int q) { got[q] = load_peer(slots_.incoming(q) + index * kPackBytes); });
+        each_rank<kRanks>(ex, 0, [&](int q) { all &= (q == ex.rank) | arrived(got[q]); });
+        each_rank<kRanks>(ex, 0, [&](int q) {
+          if (q == ex.rank) got[q] = mine;
+        });
+#else
         each_rank<kRanks>(ex, 0, [&](int q) {
           if (q == ex.rank) {
             got[q] = mine;
@@ -58,6 +66,7 @@ class Lamport {
             all = arrived(got[q]) && all;
           }
         });
+#endif
         return all;
       };
       return exchange_.wait(blk, ready, [&] { return Waiting{missing(index), hop_, row}; });
