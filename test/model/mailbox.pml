@@ -31,6 +31,9 @@
 #ifndef SLACK
 #define SLACK 1
 #endif
+#ifndef ALWAYS_ALL
+#define ALWAYS_ALL 0 /* 1: every call has ROWS rows and BLOCKS blocks */
+#endif
 #ifndef CALLS
 #define CALLS 0
 #endif
@@ -105,7 +108,7 @@ inline choose() { /* call t */
     rows_of[(t + 2) % TAGS] = 0;
 #endif
     if
-    :: (KINDS & ONESHOT) -> kind_of[t] = ONESHOT; rows_of[t] = 1
+    :: (KINDS & ONESHOT) && !ALWAYS_ALL -> kind_of[t] = ONESHOT; rows_of[t] = 1
     :: (KINDS & ONESHOT) && ROWS > 1 -> kind_of[t] = ONESHOT; rows_of[t] = 2
     :: (KINDS & HEADERS) -> kind_of[t] = HEADERS
     :: (KINDS & TWOSHOT) -> kind_of[t] = TWOSHOT; rows_of[t] = 1
@@ -125,7 +128,7 @@ inline launch(r) {
     choose();
     t = 0;
     if
-    :: rank[r].grid = 1
+    :: !ALWAYS_ALL || BLOCKS == 1 -> rank[r].grid = 1
     :: BLOCKS > 1 -> rank[r].grid = 2
     fi;
     rank[r].running = rank[r].grid;

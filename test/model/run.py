@@ -22,7 +22,7 @@ RIGHT = {
         ("2 ranks, 2 blocks, one-shot and no rows, for ever", f"BLOCKS=2 ROWS=1 KINDS={ONESHOT + HEADERS}"),
         ("3 ranks, one-shot and no rows, for ever", f"RANKS=3 BLOCKS=1 ROWS=1 KINDS={ONESHOT + HEADERS}"),
         ("3 ranks, one-shot and two-shot, for ever", f"RANKS=3 BLOCKS=1 KINDS={ONESHOT + TWOSHOT}"),
-        ("3 ranks, 2 blocks, one-shot, 3 calls", "RANKS=3 BLOCKS=2 CALLS=3"),
+        ("3 ranks, 2 blocks, one-shot of 2 rows, 4 calls", "RANKS=3 BLOCKS=2 CALLS=4 ALWAYS_ALL=1"),
         ("2 ranks, all kinds, 5 calls", f"BLOCKS=1 CALLS=5 KINDS={ONESHOT + HEADERS + TWOSHOT + BROADCAST}"),
         ("3 ranks, two-shot and broadcast, 5 calls", f"RANKS=3 BLOCKS=1 ROWS=1 CALLS=5 KINDS={TWOSHOT + BROADCAST}"),
         ("2 ranks, stores in flight, for ever", "BLOCKS=1 ROWS=1 IN_FLIGHT"),
