@@ -12,6 +12,7 @@ work=${FCCL_PLANT_DIR:-$(mktemp -d)}
 mkdir -p "$work/tree"
 jobs=${JOBS:-$(nproc)}
 cache=$(command -v ccache || true)
+export CCACHE_NOHASHDIR=1 # a copy elsewhere finds the objects of the last one
 catch_library=$(pkg-config --libs catch2-with-main 2>/dev/null || true) # Catch2 version 3; version 2 is headers
 
 # name | sanitizer | file | text | what stands there instead
@@ -27,7 +28,7 @@ lost_arrival||device/protocol/flags.h|[&](int i) { arrive(blk, i, tile); });|[&]
 arrival_before_data||device/protocol/flags.h|store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch());|store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch() + 1u);
 compare_32_bits||device/protocol/flags.h|static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0|static_cast<int32_t>(load_acquire(&pad)) >= static_cast<int32_t>(exchange_.epoch())
 generation_from_epoch||device/protocol/exchange.h|line_.gen == kGenerations - 1 ? 0 : line_.gen + 1|static_cast<uint32_t>(line_.epoch + 1) % 3u
-no_tag_zero||device/protocol/ll.h|static_cast<uint32_t>(exchange.epoch()) == 0 ? 0x80000000u|static_cast<uint32_t>(exchange.epoch()) == 0 ? 0u
+no_tag_zero||device/protocol/ll.h|? 0x80000000u|? 0u
 open_broadcast||device/algo/gather.h|closing.acquire(blk, 0, 0)|true
 no_final_wait||device/algo/twoshot_rows.h|if (!gather_.acquire_from(blk_, owner, tile, first)) return false;|
 END
