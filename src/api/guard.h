@@ -55,7 +55,10 @@ fcclResult_t guard_ready(fcclComm_t handle, Body&& body) noexcept {
                  ? comm.health().status()
                  : error(Code::InvalidUsage,
                          "init is still in progress; poll fcclCommGetAsyncError first");
-    return body(comm);
+    const Status status = body(comm);
+    // A wait that ended because the communicator failed meanwhile tells why it failed.
+    const bool stopped = status.code() == Code::Aborted && comm.health().failed();
+    return stopped ? comm.health().status() : status;
   });
 }
 

@@ -133,7 +133,13 @@ Status make_by_split(Communicator& parent, int color, int key, const fcclConfig*
   const Communicator::Join join = [mine](const Settings&, const Limit&) {
     return Result<std::shared_ptr<Group>>(mine);
   };
-  return start(std::make_unique<Communicator>(*settings, rank, ranks), join, out);
+  const Status made = start(std::make_unique<Communicator>(*settings, rank, ranks), join, out);
+  // A rank that died meanwhile is gone from the parent too, where it has the number that the caller
+  // knows it by.
+  constexpr int64_t kParentMs = 500;
+  if (made.code() == Code::RemoteError) parent.health().wait_for_failure(kParentMs);
+  return made.code() == Code::RemoteError && parent.health().failed() ? parent.health().status()
+                                                                      : made;
 }
 
 }  // namespace fccl
