@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 namespace fccl::test {
 namespace {
@@ -66,6 +67,26 @@ std::vector<std::string> named_things() {
     }
   }
   return found;
+}
+
+std::set<std::string> socket_names(pid_t pid) {
+  std::set<std::string> held;  // "socket:[inode]"
+  std::error_code ignored;
+  const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+  for (auto it = std::filesystem::directory_iterator(folder, ignored);
+       pid != 0 && it != std::filesystem::directory_iterator();
+       it.increment(ignored))
+    held.insert(std::filesystem::read_symlink(it->path(), ignored).string());
+  std::set<std::string> names;
+  std::ifstream table("/proc/net/unix");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream fields(line);
+    std::string number, references, protocol, flags, type, state, inode, name;
+    fields >> number >> references >> protocol >> flags >> type >> state >> inode >> name;
+    if (contains(name, "fccl") && (pid == 0 || held.count("socket:[" + inode + "]") != 0))
+      names.insert(name);
+  }
+  return names;
 }
 
 }  // namespace fccl::test

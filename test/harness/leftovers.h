@@ -1,7 +1,10 @@
 // What a process or a machine still holds: descriptors, threads, memory files
 // of the own process; shared memory and sockets that are named after fccl.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,5 +23,8 @@ std::string text_of(const Holdings& h);
 
 // Shared memory and sockets in the file system that are named after fccl.
 std::vector<std::string> named_things();
+
+// Names of fccl's unix sockets, abstract ones too: of all processes here, or of one.
+std::set<std::string> socket_names(pid_t pid = 0);
 
 }  // namespace fccl::test
