@@ -97,7 +97,7 @@ class Gather {
     const auto copy = own->row(row);
     const bool alone = rank_count<kRanks>(a.ex) == 1;
     const auto out = hop.sender_to_all(1);
-    const int64_t at = static_cast<int64_t>(row) * a.packs;
+    const uint32_t at = pack_index(row, a.packs);
     blk.each_pack(0, a.packs, [&](Slot, int p) {
       const Pack x = canonical<T>(input.load(p));
       if (!alone) out.put(at + p, x);
@@ -110,7 +110,7 @@ class Gather {
     const auto line = out.row(row);
     const auto& in = hop.reader();
     blk.each_pack(0, a.packs, [&](Slot, int p) {
-      const int64_t at = static_cast<int64_t>(row) * a.packs + p;
+      const uint32_t at = pack_index(row, a.packs, p);
       Pack got;
       if (!in.receive(blk, q, at, row, got)) return;
       line.store(p, canonical<T>(got));

@@ -43,16 +43,14 @@ class Oneshot {
         epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
 
-  // A tile is one row. The ticket is taken while the first row's data is under way. The own row is
-  // loaded again when it is its turn: it need not be held while the next one is pushed.
+  // A tile is one row. The own row is loaded again when it is its turn: it need not be held while
+  // the next one is pushed.
   template <class Mine>
   FCCL_DEVICE void run_rows(const Mine& first) {
     if (blk_.id() < a_.rows) push(blk_.id(), first);
     if (blk_.id() < a_.rows || a_.rows == 0) exchange_.push_header(blk_);
-    if (a_.ex.checked || blk_.id() >= a_.rows) {
-      exchange_.begin(blk_);
-      if (!exchange_.check_headers(blk_)) return;
-    }
+    exchange_.begin(blk_);
+    if (!exchange_.check_headers(blk_)) return;
     auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
     for (int row = blk_.id(); row < a_.rows; row += blk_.count()) {
@@ -61,9 +59,7 @@ class Oneshot {
       if (!last) push(next, prefetch_input(next));
       if (last && (a_.flags & kEarlyTrigger)) blk_.let_later_kernels_start();
       hop_.publish(blk_, row);
-      const bool begins = row == blk_.id() && !a_.ex.checked;
-      if (!hop_.acquire(blk_, row, row) ||
-          !reduce(row, prefetch_input(row), kept, squares, begins, last))
+      if (!hop_.acquire(blk_, row, row) || !reduce(row, prefetch_input(row), kept, squares, last))
         return;
     }
   }
@@ -84,8 +80,7 @@ class Oneshot {
       if (!hop_.acquire(blk_, tile, first)) return;
       const bool more = tile + blk_.count() < tiles;
       for (int row = first; row < last; ++row)
-        if (!reduce(row, prefetch_input(row), kept, squares, false, !more && row + 1 == last))
-          return;
+        if (!reduce(row, prefetch_input(row), kept, squares, !more && row + 1 == last)) return;
     }
   }
 
@@ -98,7 +93,7 @@ class Oneshot {
 
   template <class Mine>
   FCCL_DEVICE void push(int row, const Mine& mine) {
-    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const uint32_t at = pack_index(row, a_.packs);
     if (rank_count<kRanks>(a_.ex) == 1) return;  // nobody to send to, and no staging
     const auto out = hop_.sender_to_all(1);
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) { out.put(at + p, mine(s, p)); });
@@ -107,24 +102,22 @@ class Oneshot {
 
   // Sum, residual, norm of one row. False on all lanes after a failure.
   template <class Mine, class Kept, class SquaresT>
-  FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool begins,
-                          bool last) {
+  FCCL_DEVICE bool reduce(int row, const Mine& mine, Kept& kept, SquaresT& squares, bool last) {
     const auto line = epilogue_.row(row, row);
     kept.start(row);
     const auto residual =
         blk_.prefetch(0, a_.packs, [line](int p) { return line.load_residual(p); });
     if constexpr (Epilogue::kNorm) {
       const auto weight = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_weight(p); });
-      if (begins) exchange_.begin(blk_);  // the loads are under way
       receive(row, line, mine, residual, kept, squares);
       const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
-      if (blk_.row_failed()) return false;
+      if (blk_.row_failed()) [[unlikely]]
+        return false;
       const float scale = epilogue_.scale(total);
       blk_.each_pack(
           0, a_.packs, [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
       blk_.end_row(!last);
     } else {
-      if (begins) exchange_.begin(blk_);
       receive(row, line, mine, residual, kept, squares);
       if (blk_.any_failed()) return false;
     }
@@ -134,7 +127,7 @@ class Oneshot {
   template <class Line, class Mine, class Residual, class Kept, class SquaresT>
   FCCL_DEVICE void receive(int row, const Line& line, const Mine& mine, const Residual& residual,
                            Kept& kept, SquaresT& squares) {
-    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const uint32_t at = pack_index(row, a_.packs);
     const auto& in = hop_.reader();
     blk_.each_pack(0, a_.packs, [&](Slot s, int p) {
       auto sum = all_floats<kElements<T>>(0.0f);

@@ -35,7 +35,7 @@ class ReduceScatter {
             part_of(a, a.ex.rank + i < a.ex.ranks ? a.ex.rank + i : a.ex.rank + i - a.ex.ranks);
         const auto out = hop.sender(i);
         for (int row = first; row < last; ++row) {
-          const int64_t at = static_cast<int64_t>(row) * a.packs;
+          const uint32_t at = pack_index(row, a.packs);
           const auto input = part.row(row);
           blk.each_pack(0, a.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
         }
@@ -61,7 +61,7 @@ class ReduceScatter {
     const auto input = own.row(row);
     const auto& in = hop.reader();
     blk.each_pack(0, a.packs, [&](Slot, int p) {
-      const int64_t at = static_cast<int64_t>(row) * a.packs + p;
+      const uint32_t at = pack_index(row, a.packs, p);
       auto sum = all_floats<kElements<T>>(0.0f);
       if (!fold_ranks<kRanks, T>(blk, a.ex, in, at, row, input.load(p), line, sum)) return;
       line.keep(p, line.combine(p, sum, zero_pack()));

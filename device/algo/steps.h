@@ -8,6 +8,11 @@
 
 namespace fccl::FCCL_TARGET {
 
+// Where pack `p` of a row stands in a slot.
+FCCL_DEVICE uint32_t pack_index(int row, int packs, int p = 0) {
+  return static_cast<uint32_t>(row) * static_cast<uint32_t>(packs) + static_cast<uint32_t>(p);
+}
+
 template <int kRanks>
 struct Received {
   Pack packs[kRanks > 0 ? kRanks : kMaxRanks];
@@ -16,7 +21,7 @@ struct Received {
 
 // x[0] + x[1] + ... in rank order of pack `index`; the own one is `mine`. False: failed.
 template <int kRanks, class T, class Reader, class Line>
-FCCL_DEVICE bool fold_ranks(Block& blk, const ExchangeArgs& ex, const Reader& in, int64_t index,
+FCCL_DEVICE bool fold_ranks(Block& blk, const ExchangeArgs& ex, const Reader& in, uint32_t index,
                             int row, Pack mine, const Line& line, Floats<kElements<T>>& sum) {
   auto add = [&](int q, Pack x) {
     if (q == 0) {

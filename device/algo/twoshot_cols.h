@@ -53,9 +53,9 @@ class TwoshotCols {
   FCCL_DEVICE int owner_at(int i) const {
     return a_.ex.rank + i < a_.ex.ranks ? a_.ex.rank + i : a_.ex.rank + i - a_.ex.ranks;
   }
-  FCCL_DEVICE int64_t scatter_at(int row) const { return static_cast<int64_t>(row) * slots_.packs; }
-  FCCL_DEVICE int64_t gather_at(int row) const {
-    return static_cast<int64_t>(row) * (slots_.packs + slots_.sum_packs);
+  FCCL_DEVICE uint32_t scatter_at(int row, int p) const { return pack_index(row, slots_.packs, p); }
+  FCCL_DEVICE uint32_t gather_at(int row, int p) const {
+    return pack_index(row, slots_.packs + slots_.sum_packs, p);
   }
 
   template <class F>
@@ -98,11 +98,11 @@ class TwoshotCols {
   FCCL_DEVICE void push_columns(int row) {
     each_rank<kRanks>(a_.ex, 1, [&](int i) {
       const Columns columns = columns_of(owner_at(i));
-      const int64_t at = scatter_at(row) - columns.first;
       const auto input = input_.row(row);
       const auto out = scatter_.sender(i);
-      blk_.each_pack(
-          columns.first, columns.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
+      blk_.each_pack(columns.first, columns.packs, [&](Slot, int p) {
+        out.put(scatter_at(row, p - columns.first), input.load(p));
+      });
     });
     blk_.chaos();
   }
@@ -114,13 +114,13 @@ class TwoshotCols {
     const auto& in = scatter_.reader();
     const auto out = gather_.sender_to_all(0);
     blk_.each_pack(own.first, own.packs, [&](Slot s, int p) {
-      const int64_t at = scatter_at(row) + p - own.first;
+      const uint32_t at = scatter_at(row, p - own.first);
       auto sum = all_floats<kElements<T>>(0.0f);
       if (!fold_ranks<kRanks, T>(blk_, a_.ex, in, at, row, input.load(p), line, sum)) return;
       const Pack h = line.combine(p, sum, line.load_residual(p));
       squares.set(s, to_floats<T>(h));
       in.release_all(at);
-      out.put(gather_at(row) + p - own.first, h);
+      out.put(gather_at(row, p - own.first), h);
     });
     blk_.sum_units(squares, own.first, own.packs, kElements<T>, units_.packs_per_unit, sums);
     if (blk_.row_failed()) return false;
@@ -128,7 +128,7 @@ class TwoshotCols {
       uint32_t words[4] = {};
       for (int k = 0; k < 4; ++k)
         if (4 * j + k < own.units) words[k] = float_bits(sums[4 * j + k]);
-      out.put(gather_at(row) + slots_.packs + j, pack_of_words(words));
+      out.put(gather_at(row, slots_.packs + j), pack_of_words(words));
     });
     blk_.meet();
     return true;
@@ -141,7 +141,7 @@ class TwoshotCols {
     const auto& in = gather_.reader();
     const auto weight = blk_.prefetch(0, a_.packs, [line](int p) { return line.load_weight(p); });
     auto take = [&](Slot s, int p, int owner, int first) {
-      const int64_t at = gather_at(row) + p - first;
+      const uint32_t at = gather_at(row, p - first);
       Pack h;
       if (!in.receive(blk_, owner, at, row, h)) return;
       in.release(owner, at);
@@ -165,7 +165,7 @@ class TwoshotCols {
       const int part = j % slots_.sum_packs;
       const Columns columns = columns_of(owner);
       if (4 * part >= columns.units) return;
-      const int64_t at = gather_at(row) + slots_.packs + part;
+      const uint32_t at = gather_at(row, slots_.packs + part);
       Pack got;
       if (!in.receive(blk_, owner, at, row, got)) return;
       in.release(owner, at);

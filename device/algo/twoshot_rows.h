@@ -99,7 +99,7 @@ class TwoshotRows {
   FCCL_DEVICE void push_to_owner(int i, const Range& range) {
     each_tile(range, [&](int tile, int first, int last) {
       for (int row = first; row < last; ++row) {
-        const int64_t at = static_cast<int64_t>(row) * a_.packs;
+        const uint32_t at = pack_index(row, a_.packs);
         const auto input = input_.row(range.first + row);
         const auto out = scatter_.sender(i);
         blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(at + p, input.load(p)); });
@@ -111,7 +111,7 @@ class TwoshotRows {
 
   template <bool kSharded, class Kept, class SquaresT>
   FCCL_DEVICE bool own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
-    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const uint32_t at = pack_index(row, a_.packs);
     const int64_t whole = range.first + row;
     const int64_t local = kSharded ? range.before + row : whole;
     const auto line = epilogue_.row(whole, local);
@@ -158,7 +158,7 @@ class TwoshotRows {
 
   template <bool kSharded, class Kept, class SquaresT>
   FCCL_DEVICE bool copy_row(int owner, int64_t whole, int row, Kept& kept, SquaresT& squares) {
-    const int64_t at = static_cast<int64_t>(row) * a_.packs;
+    const uint32_t at = pack_index(row, a_.packs);
     const auto line = epilogue_.row(whole, whole);
     const auto& in = gather_.reader();
     kept.start(whole);

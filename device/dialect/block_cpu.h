@@ -86,12 +86,10 @@ class Block {
  public:
   static constexpr bool kOneRowTiles =
       false;  // a tile may hold several rows, pushed before any wait
+  static constexpr bool kHasCheckedMode = true;
 
-  enum Report {
-    kNothing,
-    kTellPeers,
-    kWriteRecord
-  };  // of a failure that this block was the first to see
+  // What a block has to report of a failure: whoever saw it first tells. kGoOn: none.
+  enum Report { kGoOn = -1, kNothing, kTellPeers, kWriteRecord };
 
   explicit Block(const CpuLaunch& launch)
       : id_(launch.block),
@@ -171,7 +169,7 @@ class Block {
 
   // ---- waits
   // Polls `ready`; then sleeps on the own doorbell. `stop` is asked in the slow path, with the time
-  // waited so far; true ends the wait (it has called set_failed).
+  // waited so far; all but kGoOn fails and ends the wait.
   template <class Ready, class Stop>
   FCCL_DEVICE bool wait(Doorbell& bell, Ready&& ready, Stop&& stop) {
     if (failed_) return false;
@@ -231,7 +229,11 @@ class Block {
       const uint32_t count = __atomic_load_n(&bell.count, __ATOMIC_SEQ_CST);
       done = ready();
       if (done) break;
-      if (stop(now_ns() - start)) break;
+      const int found = stop(now_ns() - start);
+      if (found != kGoOn) {
+        set_failed(found);
+        break;
+      }
       sleep_on(bell, count, kSliceNs);
     }
     fetch_add(&bell.sleepers, static_cast<uint32_t>(-1));

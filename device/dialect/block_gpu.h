@@ -114,11 +114,9 @@ class Squares {
 class Block {
  public:
   static constexpr bool kOneRowTiles = true;
-  enum Report {
-    kNothing,
-    kTellPeers,
-    kWriteRecord
-  };  // of a failure that this lane was the first to see
+  static constexpr bool kHasCheckedMode = kStreamed;
+  // What a lane has to report of a failure: whoever saw it first tells. kGoOn: none.
+  enum Report { kGoOn = -1, kNothing, kTellPeers, kWriteRecord };
 
   FCCL_DEVICE Block() {}
   FCCL_DEVICE int id() const { return block_index(); }
@@ -229,19 +227,26 @@ class Block {
 
   // ---- waits
   // Polls `ready`; no clock and nothing else is looked at in 1024 rounds. Then `stop` is asked,
-  // with the time waited since its first call; true ends the wait (it has called set_failed).
+  // with the time waited since its first call; all but kGoOn fails and ends the wait.
   template <class Ready, class Stop>
   FCCL_DEVICE bool wait(Doorbell&, Ready&& ready, Stop&& stop) {
     constexpr uint32_t kRounds = 1024;
-    if (failed_) return false;
+    // A lane that failed waits for nothing more; with one pack of a row it leaves before the next.
+    if constexpr (kHeldPacks > 1 || kStreamed) {
+      if (failed_) return false;
+    }
     uint32_t rounds = 0;
     uint64_t start = 0;
     while (!ready()) {
       pause_between_polls();
-      if (++rounds % kRounds != 0) continue;
+      if (++rounds % kRounds != 0) [[likely]]
+        continue;
       const uint64_t now = now_ns();
       if (start == 0) start = now;
-      if (stop(now - start)) return false;
+      const int found = stop(now - start);
+      if (found == kGoOn) continue;
+      set_failed(found);
+      return false;
     }
     return true;
   }

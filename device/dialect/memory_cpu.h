@@ -155,6 +155,7 @@ FCCL_DEVICE ControlLine load_line(const Control& control) {
 
 struct Advanced {
   bool other = false;  // the line was neither what this launch had read nor poisoned
+  static Advanced of_nobody() { return {true}; }
   bool overlapped(const ControlLine&) const { return other; }
 };
 FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now,

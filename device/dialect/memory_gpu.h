@@ -79,6 +79,7 @@ FCCL_DEVICE uint64_t swapped_word(const ControlLine& line) {
 // What advance_line found, to be looked at when the answer has come.
 struct Advanced {
   uint64_t seen = kPoisonedGeneration;  // {gen, seq}
+  FCCL_DEVICE static Advanced of_nobody() { return {kNoGeneration}; }  // as if overlapped
   // Was the line neither `now` nor poisoned?
   FCCL_DEVICE bool overlapped(const ControlLine& now) const {
     return seen != swapped_word(now) && static_cast<uint32_t>(seen) != kPoisonedGeneration;

@@ -94,7 +94,9 @@ CudaKernel find_cuda_kernel(const KernelId& id, int ranks, int packs, int packs_
 CudaShape cuda_shape(const KernelId& id, const KernelArgs& args, int sm_count,
                      int packs_per_thread) {
   CudaShape shape;
-  shape.kernel = find_cuda_kernel(id, args.ex.ranks, args.packs, packs_per_thread);
+  KernelId served = id;
+  served.plain = id.plain && args.ex.checked == 0;  // the kernels for speed have no checked mode
+  shape.kernel = find_cuda_kernel(served, args.ex.ranks, args.packs, packs_per_thread);
   const int held = std::max(shape.kernel.packs, 1);
   const int wanted = (std::max(args.packs, 1) + held - 1) / held;
   shape.threads = std::min((wanted + 31) / 32 * 32, shape.kernel.max_threads);

@@ -9,20 +9,20 @@ namespace fccl {
 // window[0] is the own one and every index into it is a constant of the unrolled loop. What a call
 // with few ranks reads lies together, here and in KernelArgs: a GPU fetches arguments by the line.
 struct ExchangeArgs {
-  uint64_t region;  // offset of the protocol's region, generation 0
-  uint64_t generation;  // bytes of one generation
-  uint64_t hop_stride;  // bytes from the first to the second hop
-  uint64_t from_stride;  // bytes of one sender's slot
+  uint64_t region;  // offset of the protocol's region in a window, generation 0
+  uint32_t generation;  // packs of 16 bytes from one generation to the next
+  uint32_t hop_stride;  // packs from the first to the second hop
+  uint32_t from_stride;  // packs of one sender's slot
   int32_t rank;
   int32_t ranks;
   int32_t tile_rows;  // rows that share one arrival
   uint32_t hash;  // of the call, for the header
   uint32_t tokens;  // rows of this launch, for the header
   uint32_t checked;  // compare headers on every call
+  uint32_t uncounted;  // 1: not in control.seq (captured: the host cannot count replays)
   char* window[kMaxRanks];
   FailureRecord* record;  // host memory
   const uint32_t* host_abort;  // host memory, nonzero ends every wait
-  uint32_t uncounted;  // 1: not in control.seq (captured: the host cannot count replays)
 };
 
 struct Tensor {

@@ -32,6 +32,7 @@ constexpr int kStagingGenerations = 2;  // flag staging, by parity of the epoch
 constexpr int kMaxTiles = 256;  // signal pads of one hop and sender
 constexpr int kHops = 2;
 constexpr uint32_t kPoisonedGeneration = 0xFFu;
+constexpr uint32_t kNoGeneration = 0xFEu;  // in no control line
 
 struct alignas(16) ControlLine {
   uint64_t epoch;  // number of the next exchange, from 1

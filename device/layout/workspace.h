@@ -5,7 +5,7 @@
 //   one-shot: from rank f in [f * G/ranks, (f+1) * G/ranks) of a generation of G bytes
 //   two-shot: first hop in the lower half, second hop in the upper, each split by sender
 #pragma once
-#include "device/layout/control.h"
+#include "device/layout/args.h"
 
 namespace fccl {
 
@@ -51,8 +51,18 @@ inline WorkspaceLayout make_layout(int ranks, uint64_t lamport, uint64_t ll, uin
   return layout;
 }
 
+constexpr uint64_t kMostWindowBytes = uint64_t{16} << 32;  // kernels count packs in 32 bits
+
 inline uint64_t hop_bytes(const Region& region, int ranks, bool two_hops) {
   return region.generation / (two_hops ? 2u : 1u) / static_cast<uint64_t>(ranks);
+}
+
+// Tells a launch where its slots are.
+inline void place_slots(ExchangeArgs& ex, const Region& region, int ranks, bool two_hops) {
+  ex.region = region.offset;
+  ex.generation = static_cast<uint32_t>(region.generation / 16);
+  ex.hop_stride = two_hops ? ex.generation / 2 : 0;
+  ex.from_stride = static_cast<uint32_t>(hop_bytes(region, ranks, two_hops) / 16);
 }
 
 }  // namespace fccl

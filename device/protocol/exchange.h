@@ -65,6 +65,11 @@ FCCL_DEVICE void each_rank(const ExchangeArgs& ex, int first, F&& f) {
   each_rank<kRanks>(ex.ranks, first, f);
 }
 
+// Bytes before pack `index` of a region: 32 bits are enough for 64 GiB (args.h).
+FCCL_DEVICE uint64_t pack_offset(uint32_t index) {
+  return static_cast<uint64_t>(index) * kPackBytes;
+}
+
 FCCL_DEVICE Control& control_of(const ExchangeArgs& ex, int i) {
   return *reinterpret_cast<Control*>(ex.window[i]);
 }
@@ -85,10 +90,9 @@ FCCL_DEVICE bool same_call(const ExchangeArgs& ex, const CallHeader& seen) {
   return seen.hash == ex.hash && seen.tokens == ex.tokens;
 }
 
-// A lane closes the line and the status, so that the other lanes of this rank leave. The first
-// failure of the rank is reported at the end of the kernel (report): a call here would cost every
-// kernel the registers that it holds while it waits.
-FCCL_DEVICE void fail_as(Block& blk, const ExchangeArgs& ex, uint32_t word, Waiting at) {
+// A lane closes the line and the status, so that the other lanes of this rank leave. The answer is
+// what this lane has to report at the end of the kernel: the first failure of the rank is told.
+FCCL_DEVICE int fail_as(const ExchangeArgs& ex, uint32_t word, Waiting at) {
   Control& own = control_of(ex, 0);
   poison_line(own.line);
   int report = Block::kNothing;
@@ -102,7 +106,7 @@ FCCL_DEVICE void fail_as(Block& blk, const ExchangeArgs& ex, uint32_t word, Wait
       ex.record->row = static_cast<uint32_t>(at.row);
     }
   }
-  blk.set_failed(report);
+  return report;
 }
 
 // Completes the record and tells every peer.
@@ -125,32 +129,31 @@ FCCL_SLOW void report_failure(const ExchangeArgs& ex, ControlLine line, bool wri
   Block::ring_peers(ex, ex.ranks);
 }
 
-// Slow path of a wait: has the communicator failed, or is it time to fail?
-FCCL_DEVICE bool must_stop(Block& blk, const ExchangeArgs& ex, const ControlLine& line, Waiting at,
-                           uint64_t waited_ns) {
+// Slow path of a wait: has the communicator failed, or is it time to fail? Block::kGoOn, or what to
+// report.
+FCCL_DEVICE int must_stop(const ExchangeArgs& ex, uint64_t epoch, uint32_t gen, Waiting at,
+                          uint64_t waited_ns) {
   Control& own = control_of(ex, 0);
   if (load_acquire(&own.status) != 0) {
     poison_line(own.line);
-    blk.set_failed(Block::kNothing);
-    return true;
+    return Block::kNothing;
   }
   // The host's word first: a rank that left had stored its header before it said good-bye.
   uint32_t word = host_word(ex.host_abort);
-  const CallHeader seen = load_header(own.headers[line.gen][at.peer]);
+  const CallHeader seen = load_header(own.headers[gen][at.peer]);
   // Who left in order owes nothing of the exchanges that it entered.
-  if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == line.epoch))
+  if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == epoch))
     word = 0;
   if (word == 0) {
-    if (seen.epoch == line.epoch && !same_call(ex, seen)) {
+    if (seen.epoch == epoch && !same_call(ex, seen)) {
       word = status_word(Failure::Mismatch, ex.rank);
     } else if (waited_ns > load_relaxed(&own.limit_ns)) {
       word = status_word(Failure::Timeout, ex.rank);
     } else {
-      return false;
+      return Block::kGoOn;
     }
   }
-  fail_as(blk, ex, word, at);
-  return true;
+  return fail_as(ex, word, at);
 }
 
 template <int kRanks>
@@ -175,30 +178,26 @@ class Exchange {
     Block::ring_peers(ex_, rank_count<kRanks>(ex_));
   }
 
-  // Checked mode: waits for every peer's header and compares. False: failed.
+  // Checked mode: waits for every peer's header and compares. False: failed. Instances that are
+  // built for speed have no such mode (Block::kHasCheckedMode); the host takes others then.
   FCCL_DEVICE bool check_headers(Block& blk) const {
-    if (!ex_.checked) return true;
-    for (int q = 0; q < rank_count<kRanks>(ex_); ++q) {
-      if (q == ex_.rank) continue;
-      blk.by_lane(0, [&] {
-        const CallHeader& header = control_of(ex_, 0).headers[line_.gen][q];
-        wait(
-            blk,
-            [&] { return load_header(header).epoch == line_.epoch; },
-            [&] {
-              return Waiting{q, 0, 0};
-            });
-        if (!blk.failed() && !same_call(ex_, load_header(header))) fail(blk, Failure::Mismatch, q);
-      });
+    if constexpr (Block::kHasCheckedMode) {
+      if (!ex_.checked) return true;
+      for (int q = 0; q < rank_count<kRanks>(ex_); ++q) {
+        if (q == ex_.rank) continue;
+        blk.by_lane(0, [&] { compare_header(blk, q); });
+      }
+      return !blk.any_failed();
+    } else {
+      return true;
     }
-    return !blk.any_failed();
   }
 
   // Waits on `ready`; `whom` is asked in the slow path only. False after a failure.
   template <class Ready, class Whom>
   FCCL_DEVICE bool wait(Block& blk, Ready&& ready, Whom&& whom) const {
     return blk.wait(control_of(ex_, 0).doorbell, ready, [&](uint64_t waited_ns) {
-      return must_stop(blk, ex_, line_, whom(), waited_ns);
+      return must_stop(ex_, line_.epoch, line_.gen, whom(), waited_ns);
     });
   }
 
@@ -216,20 +215,27 @@ class Exchange {
                                line_.seq + 1u - ex_.uncounted};
         advanced_ = advance_line(own.line, line_, next);
       } else if (ticket > last) {
-        fail(blk, Failure::Overlap, ex_.rank);
+        advanced_ = Advanced::of_nobody();  // one launch too many: close() will say so
       }
     });
   }
   // The end of every kernel, whatever happened.
   FCCL_DEVICE void close(Block& blk) const {
-    if (advanced_.overlapped(line_)) fail(blk, Failure::Overlap, ex_.rank);
-    if (blk.report() != Block::kNothing)
+    if (advanced_.overlapped(line_)) [[unlikely]]
+      blk.set_failed(
+          fail_as(ex_, status_word(Failure::Overlap, ex_.rank), Waiting{ex_.rank, 0, 0}));
+    if (blk.report() != Block::kNothing) [[unlikely]]
       report_failure(ex_, line_, blk.report() == Block::kWriteRecord);
   }
 
  private:
-  FCCL_DEVICE void fail(Block& blk, Failure failure, int q) const {
-    fail_as(blk, ex_, status_word(failure, ex_.rank), Waiting{q, 0, 0});
+  FCCL_DEVICE void compare_header(Block& blk, int q) const {
+    const CallHeader& header = control_of(ex_, 0).headers[line_.gen][q];
+    const Waiting at{q, 0, 0};
+    wait(
+        blk, [&] { return load_header(header).epoch == line_.epoch; }, [&] { return at; });
+    if (!blk.failed() && !same_call(ex_, load_header(header)))
+      blk.set_failed(fail_as(ex_, status_word(Failure::Mismatch, ex_.rank), at));
   }
 
   const ExchangeArgs& ex_;
@@ -242,14 +248,14 @@ template <class Protocol>
 struct SendTo {
   const Protocol& protocol;
   int i;
-  FCCL_DEVICE void put(int64_t index, Pack p) const { protocol.push(i, index, p); }
+  FCCL_DEVICE void put(uint32_t index, Pack p) const { protocol.push(i, index, p); }
 };
 template <class Protocol, int kRanks>
 struct SendAll {
   const Protocol& protocol;
   const ExchangeArgs& ex;
   int first;
-  FCCL_DEVICE void put(int64_t index, Pack p) const {
+  FCCL_DEVICE void put(uint32_t index, Pack p) const {
     each_rank<kRanks>(ex, first, [&](int i) { protocol.push(i, index, p); });
   }
 };
@@ -262,28 +268,25 @@ enum class Hop { Scatter, Gather };
 // offers in its own window, and what the others offer in theirs.
 class Slots {
  public:
-  FCCL_DEVICE Slots(const ExchangeArgs& ex, uint64_t generation, int hop)
-      : ex_(ex),
-        base_(ex.region + generation * ex.generation + static_cast<uint64_t>(hop) * ex.hop_stride) {
-  }
-  FCCL_DEVICE char* outgoing(int i) const {
-    return ex_.window[i] + base_ + static_cast<uint64_t>(ex_.rank) * ex_.from_stride;
-  }
-  FCCL_DEVICE char* incoming(int q) const {
-    return ex_.window[0] + base_ + static_cast<uint64_t>(q) * ex_.from_stride;
-  }
+  FCCL_DEVICE Slots(const ExchangeArgs& ex, uint32_t generation, int hop)
+      : ex_(ex), start_(generation * ex.generation + static_cast<uint32_t>(hop) * ex.hop_stride) {}
+  // Pack `index` of a slot.
+  FCCL_DEVICE char* outgoing(int i, uint32_t index) const { return pack(i, ex_.rank, index); }
+  FCCL_DEVICE char* incoming(int q, uint32_t index) const { return pack(0, q, index); }
   // `receiver`: whose part it is, 0 where all get the same.
-  FCCL_DEVICE char* offered(int receiver) const {
-    return ex_.window[0] + base_ + static_cast<uint64_t>(receiver) * ex_.from_stride;
-  }
+  FCCL_DEVICE char* offered(int receiver) const { return pack(0, receiver, 0); }
   FCCL_DEVICE const char* offered_by(int q, int receiver) const {
-    return ex_.window[window_of(ex_, q)] + base_ +
-           static_cast<uint64_t>(receiver) * ex_.from_stride;
+    return pack(window_of(ex_, q), receiver, 0);
   }
 
  private:
+  FCCL_DEVICE char* pack(int i, int from, uint32_t index) const {
+    return ex_.window[i] + ex_.region +
+           pack_offset(start_ + static_cast<uint32_t>(from) * ex_.from_stride + index);
+  }
+
   const ExchangeArgs& ex_;
-  const uint64_t base_;
+  const uint32_t start_;
 };
 
 }  // namespace fccl::FCCL_TARGET

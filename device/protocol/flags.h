@@ -22,8 +22,8 @@ constexpr bool kPullStaging = FCCL_PULL_STAGING != 0;
 // writer's when they are read: both sides ask for them ahead.
 struct StagedWriter {
   char* to;
-  FCCL_DEVICE void put(int64_t index, Pack p) const {
-    char* at = to + index * kPackBytes;
+  FCCL_DEVICE void put(uint32_t index, Pack p) const {
+    char* at = to + pack_offset(index);
     if constexpr (kPullStaging) fetch_to_write(at);
     store_staged(at, p);
   }
@@ -42,14 +42,14 @@ class StagedReader {
       each_rank<kRanks>(
           ex, 0, [&](int q) { from_[q] = slots.offered_by(q, hop == Hop::Scatter ? ex.rank : 0); });
     } else {
-      from_[0] = slots.incoming(0);
-      stride_ = ex.from_stride;
+      from_[0] = slots.incoming(0, 0);
+      stride_ = pack_offset(ex.from_stride);
     }
   }
 
   // f(pack) for each rank, in rank order; the own pack is `mine`.
   template <class F>
-  FCCL_DEVICE void each_in_order(int64_t index, Pack mine, F&& f) const {
+  FCCL_DEVICE void each_in_order(uint32_t index, Pack mine, F&& f) const {
     if constexpr (kRanks == 2) {  // the order of two changes no bit
       f(0, mine);
       f(1, load(1 - rank_, index));
@@ -58,15 +58,15 @@ class StagedReader {
     }
   }
   FCCL_DEVICE void release_all(int64_t) const {}
-  FCCL_DEVICE bool receive(Block&, int q, int64_t index, int, Pack& got) const {
+  FCCL_DEVICE bool receive(Block&, int q, uint32_t index, int, Pack& got) const {
     got = load(q, index);
     return true;
   }
   FCCL_DEVICE void release(int, int64_t) const {}
 
  private:
-  FCCL_DEVICE Pack load(int q, int64_t index) const {
-    const char* at = from(q) + index * kPackBytes;
+  FCCL_DEVICE Pack load(int q, uint32_t index) const {
+    const char* at = from(q) + pack_offset(index);
     if constexpr (kPullStaging) fetch_to_read(at);
     return load_staged(at);
   }
@@ -91,15 +91,15 @@ class Flags {
 
   FCCL_DEVICE Flags(const Exchange<kRanks>& exchange, int hop, Hop carries)
       : exchange_(exchange),
-        slots_(exchange.args(), exchange.epoch() & 1u, hop),
+        slots_(exchange.args(), static_cast<uint32_t>(exchange.epoch() & 1u), hop),
         hop_(hop),
         carries_(carries) {}
 
-  FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
-    store_staged(slots_.outgoing(i) + index * kPackBytes, p);
+  FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
+    store_staged(slots_.outgoing(i, index), p);
   }
   FCCL_DEVICE StagedWriter sender(int i) const {
-    return {kPullStaging ? slots_.offered(rank_at(i)) : slots_.outgoing(i)};
+    return {kPullStaging ? slots_.offered(rank_at(i)) : slots_.outgoing(i, 0)};
   }
   FCCL_DEVICE auto sender_to_all(int first) const {
     if constexpr (kPullStaging) {

@@ -23,8 +23,8 @@ class Lamport {
       : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop), hop_(hop) {}
 
   // Pack `index` of this rank's slot at peer i (an index into window[]).
-  FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
-    store_peer(slots_.outgoing(i) + index * kPackBytes, without_sentinel(p));
+  FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
+    store_peer(slots_.outgoing(i, index), without_sentinel(p));
   }
   FCCL_DEVICE SendTo<Lamport> sender(int i) const { return {*this, i}; }
   FCCL_DEVICE SendAll<Lamport, kRanks> sender_to_all(int first) const {
@@ -42,7 +42,7 @@ class Lamport {
 
   // Waits for pack `index` of every other rank; the own one is `mine`.
   template <class Got>
-  FCCL_DEVICE bool receive_all(Block& blk, int64_t index, int row, Pack mine, Got& got) const {
+  FCCL_DEVICE bool receive_all(Block& blk, uint32_t index, int row, Pack mine, Got& got) const {
     const ExchangeArgs& ex = exchange_.args();
     if constexpr (kRanks == 2) {  // the order of two changes no bit: no choice by rank in the poll
       got[0] = mine;
@@ -51,8 +51,7 @@ class Lamport {
       auto ready = [&] {
         bool all = true;
 #if FCCL_POLL_WITHOUT_BRANCHES  // the own slot too: it is there, and nobody pushes to it here
-        each_rank<kRanks>(
-            ex, 0, [&](int q) { got[q] = load_peer(slots_.incoming(q) + index * kPackBytes); });
+        each_rank<kRanks>(ex, 0, [&](int q) { got[q] = load_peer(slots_.incoming(q, index)); });
         each_rank<kRanks>(ex, 0, [&](int q) { all &= (q == ex.rank) | arrived(got[q]); });
         each_rank<kRanks>(ex, 0, [&](int q) {
           if (q == ex.rank) got[q] = mine;
@@ -62,7 +61,7 @@ class Lamport {
           if (q == ex.rank) {
             got[q] = mine;
           } else {
-            got[q] = load_peer(slots_.incoming(q) + index * kPackBytes);
+            got[q] = load_peer(slots_.incoming(q, index));
             all = arrived(got[q]) && all;
           }
         });
@@ -72,7 +71,7 @@ class Lamport {
       return exchange_.wait(blk, ready, [&] { return Waiting{missing(index), hop_, row}; });
     }
   }
-  FCCL_DEVICE void release_all(int64_t index) const {
+  FCCL_DEVICE void release_all(uint32_t index) const {
     const ExchangeArgs& ex = exchange_.args();
     if constexpr (kRanks == 2) {
       release(1 - ex.rank, index);
@@ -83,23 +82,23 @@ class Lamport {
     }
   }
   // The same for one sender, this rank included if it pushed to itself.
-  FCCL_DEVICE bool receive(Block& blk, int q, int64_t index, int row, Pack& got) const {
+  FCCL_DEVICE bool receive(Block& blk, int q, uint32_t index, int row, Pack& got) const {
     auto ready = [&] {
-      got = load_peer(slots_.incoming(q) + index * kPackBytes);
+      got = load_peer(slots_.incoming(q, index));
       return arrived(got);
     };
     return exchange_.wait(blk, ready, [&] { return Waiting{q, hop_, row}; });
   }
-  FCCL_DEVICE void release(int q, int64_t index) const {
-    store_peer(slots_.incoming(q) + index * kPackBytes, sentinel_pack());
+  FCCL_DEVICE void release(int q, uint32_t index) const {
+    store_peer(slots_.incoming(q, index), sentinel_pack());
   }
 
  private:
-  FCCL_DEVICE int missing(int64_t index) const {
+  FCCL_DEVICE int missing(uint32_t index) const {
     const ExchangeArgs& ex = exchange_.args();
     int peer = ex.rank;
     each_rank<kRanks>(ex, 0, [&](int q) {
-      if (q != ex.rank && !arrived(load_peer(slots_.incoming(q) + index * kPackBytes))) peer = q;
+      if (q != ex.rank && !arrived(load_peer(slots_.incoming(q, index)))) peer = q;
     });
     return peer;
   }

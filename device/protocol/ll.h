@@ -26,10 +26,10 @@ class LL {
                  ? 0x80000000u
                  : static_cast<uint32_t>(exchange.epoch())) {}
 
-  FCCL_DEVICE void push(int i, int64_t index, Pack p) const {
+  FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
     uint32_t w[4];
     pack_to_words(p, w);
-    char* to = slots_.outgoing(i) + index * 2 * kLineBytes;
+    char* to = slots_.outgoing(i, 2 * index);
     const uint32_t first[4] = {w[0], tag_, w[1], tag_};
     const uint32_t second[4] = {w[2], tag_, w[3], tag_};
     store_peer(to, pack_of_words(first));
@@ -49,7 +49,7 @@ class LL {
   FCCL_DEVICE const LL& reader() const { return *this; }
 
   template <class Got>
-  FCCL_DEVICE bool receive_all(Block& blk, int64_t index, int row, Pack mine, Got& got) const {
+  FCCL_DEVICE bool receive_all(Block& blk, uint32_t index, int row, Pack mine, Got& got) const {
     const ExchangeArgs& ex = exchange_.args();
     bool ok = true;
     each_rank<kRanks>(ex, 0, [&](int q) {
@@ -61,14 +61,14 @@ class LL {
     });
     return ok;
   }
-  FCCL_DEVICE void release_all(int64_t index) const {
+  FCCL_DEVICE void release_all(uint32_t index) const {
     const ExchangeArgs& ex = exchange_.args();
     each_rank<kRanks>(ex, 0, [&](int q) {
       if (q != ex.rank) release(q, index);
     });
   }
-  FCCL_DEVICE bool receive(Block& blk, int q, int64_t index, int row, Pack& got) const {
-    const char* from = slots_.incoming(q) + index * 2 * kLineBytes;
+  FCCL_DEVICE bool receive(Block& blk, int q, uint32_t index, int row, Pack& got) const {
+    const char* from = slots_.incoming(q, 2 * index);
     auto ready = [&] {
       uint32_t a[4];
       uint32_t b[4];
@@ -80,8 +80,8 @@ class LL {
     };
     return exchange_.wait(blk, ready, [&] { return Waiting{q, hop_, row}; });
   }
-  FCCL_DEVICE void release(int q, int64_t index) const {
-    char* line = slots_.incoming(q) + index * 2 * kLineBytes;
+  FCCL_DEVICE void release(int q, uint32_t index) const {
+    char* line = slots_.incoming(q, 2 * index);
     store_peer(line, zero_pack());
     store_peer(line + kLineBytes, zero_pack());
   }

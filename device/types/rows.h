@@ -9,6 +9,7 @@ namespace fccl::FCCL_TARGET {
 // could change what an object elsewhere holds); on a GPU it is computed where it is used, from
 // arguments that cost no register.
 #if FCCL_ROW_POINTERS
+template <bool kWhole>
 class RowPlace {
  public:
   FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row)
@@ -19,10 +20,17 @@ class RowPlace {
   char* ptr_;
 };
 #else
+// Whole rows: row and stride have 32 bits (the host sees to it), one multiplication.
+template <bool kWhole>
 class RowPlace {
  public:
   FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row) : tensor_(tensor), row_(row) {}
-  FCCL_DEVICE char* ptr() const { return tensor_.ptr + row_ * tensor_.stride; }
+  FCCL_DEVICE char* ptr() const {
+    if constexpr (kWhole)
+      return tensor_.ptr + static_cast<uint64_t>(static_cast<uint32_t>(row_)) *
+                               static_cast<uint32_t>(tensor_.stride);
+    return tensor_.ptr + row_ * tensor_.stride;
+  }
 
  private:
   const Tensor& tensor_;
@@ -43,7 +51,7 @@ class Row {
   }
 
  private:
-  RowPlace place_;
+  RowPlace<kWhole> place_;
   int elements_;
 };
 

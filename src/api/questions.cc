@@ -120,7 +120,9 @@ fcclResult_t fcclWorkspaceBytes(int nranks, const fcclConfig* config, int64_t* b
     Settings settings;
     FCCL_TRY(settings_of(config, &settings));
     FCCL_TRY_ASSIGN(kind, expected_backend(settings));
-    *bytes = static_cast<int64_t>(workspace_layout(kind, nranks, settings.capacity_bytes).bytes);
+    const WorkspaceLayout layout = workspace_layout(kind, nranks, settings.capacity_bytes);
+    FCCL_TRY(check_workspace(layout));
+    *bytes = static_cast<int64_t>(layout.bytes);
     return {};
   });
 }

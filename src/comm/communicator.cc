@@ -173,10 +173,7 @@ Status Communicator::launch(Launch& launch, const Plan& plan, uint32_t call, voi
   for (int i = 0; i < ranks_; ++i) ex.window[i] = workspace_->at((rank_ + i) % ranks_);
   ex.record = &words_->record;
   ex.host_abort = &words_->abort;
-  ex.region = region.offset;
-  ex.generation = region.generation;
-  ex.hop_stride = two_hops ? region.generation / 2 : 0;
-  ex.from_stride = hop_bytes(region, ranks_, two_hops);
+  place_slots(ex, region, ranks_, two_hops);
   ex.rank = rank_;
   ex.ranks = ranks_;
   ex.tile_rows = plan.tile_rows;

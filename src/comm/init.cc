@@ -209,6 +209,7 @@ Status Init::make_workspace() {
   comm_.situation_.layout =
       workspace_layout(comm_.situation_.backend, comm_.ranks_, settings().capacity_bytes);
   const WorkspaceLayout& layout = comm_.situation_.layout;
+  FCCL_TRY(check_workspace(layout));  // the same on all ranks: the capacity was agreed
   const auto limit_ns = static_cast<uint64_t>(settings().call_timeout_ms) * 1000000u;
   Status why;  // of every kind that was tried
   for (const uint32_t kind : memory_kinds_to_try(facts(), comm_.situation_.backend)) {

@@ -31,6 +31,16 @@ WorkspaceLayout workspace_layout(BackendKind backend, int ranks, uint64_t capaci
                      capacity == 0 ? default_staging(backend, ranks) : whole);
 }
 
+Status check_workspace(const WorkspaceLayout& layout) {
+  if (layout.bytes <= kMostWindowBytes) return {};
+  return error(
+      Code::InvalidArgument,
+      "the workspace would take %llu bytes on each rank, at most %llu are possible: ask for "
+      "fewer (FCCL_WORKSPACE_BYTES)",
+      static_cast<unsigned long long>(layout.bytes),
+      static_cast<unsigned long long>(kMostWindowBytes));
+}
+
 uint64_t workspace_capacity(const WorkspaceLayout& layout, int ranks) {
   if (ranks <= 1) return UINT64_MAX / 2;
   return std::min(hop_bytes(layout.lamport, ranks, false),

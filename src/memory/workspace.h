@@ -12,6 +12,9 @@ namespace fccl {
 // default. One rank needs the control block only.
 WorkspaceLayout workspace_layout(BackendKind backend, int ranks, uint64_t capacity);
 
+// Can kernels reach all of it?
+Status check_workspace(const WorkspaceLayout& layout);
+
 // What `layout` gives: bytes of a tensor that every algorithm runs in one launch.
 uint64_t workspace_capacity(const WorkspaceLayout& layout, int ranks);
 

@@ -14,8 +14,10 @@ Tensor tensor(const void* ptr, int64_t stride, int64_t hidden, int bytes) {
   return {static_cast<char*>(const_cast<void*>(ptr)), (stride == 0 ? hidden : stride) * bytes};
 }
 
+// Rows of whole packs; kernels for them count rows and strides in 32 bits.
 bool on_packs(const Tensor& t) {
-  return reinterpret_cast<uintptr_t>(t.ptr) % kPack == 0 && t.stride % kPack == 0;
+  return reinterpret_cast<uintptr_t>(t.ptr) % kPack == 0 && t.stride % kPack == 0 &&
+         t.stride <= UINT32_MAX;
 }
 
 // What must be equal on all ranks beyond shape and type, for the header.
@@ -113,7 +115,7 @@ Status all_reduce_residual_rmsnorm(const fcclFusedArgs& a, Communicator& comm, v
   launch.id.type = request.type;
   launch.id.algo = plan.algo;
   launch.id.protocol = plan.protocol;
-  launch.id.plain = is_plain(launch.args, request.type);
+  launch.id.plain = a.tokens <= UINT32_MAX && is_plain(launch.args, request.type);
   launch.weight_stable = (a.flags & FCCL_WEIGHT_STABLE) != 0;
   launch.inputs_stable = (a.flags & FCCL_INPUTS_STABLE) != 0;
   launch.early_trigger = (a.flags & FCCL_EARLY_TRIGGER) != 0;

@@ -60,7 +60,8 @@ GpuCase::~GpuCase() = default;
 GpuCase::GpuCase(GpuWorld& world, const KernelCase& c, int packs_per_thread)
     : world_(world), case_(c), problem_(fccl::test::make_problem(c)) {
   KernelId id = c.id;
-  if (packs_per_thread == 0) id.plain = false;  // those kernels are there for rows of any length
+  // Those kernels are there for rows of any length and for checked mode.
+  if (packs_per_thread == 0 || c.checked) id.plain = false;
   kernel_ = find_cuda_kernel(id, c.ranks, row_packs(c), packs_per_thread);
   for (int r = 0; r < c.ranks; ++r) rank_.push_back(make_rank(r));
 }

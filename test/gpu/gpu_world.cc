@@ -114,10 +114,7 @@ ExchangeArgs GpuWorld::exchange(int rank, const KernelId& id) const {
     ex.window[i] = rank_[static_cast<size_t>((rank + i) % ranks())].window;
   ex.record = rank_[static_cast<size_t>(rank)].record;
   ex.host_abort = rank_[static_cast<size_t>(rank)].abort;
-  ex.region = region.offset;
-  ex.generation = region.generation;
-  ex.hop_stride = two_hops ? region.generation / 2 : 0;
-  ex.from_stride = hop_bytes(region, ranks(), two_hops);
+  place_slots(ex, region, ranks(), two_hops);
   ex.rank = rank;
   ex.ranks = ranks();
   ex.tile_rows = 1;

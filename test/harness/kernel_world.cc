@@ -66,10 +66,7 @@ ExchangeArgs KernelWorld::exchange(int rank, const KernelId& id) {
   for (int i = 0; i < ranks(); ++i) ex.window[i] = window((rank + i) % ranks());
   ex.record = &record(rank);
   ex.host_abort = &host_abort(rank);
-  ex.region = region.offset;
-  ex.generation = region.generation;
-  ex.hop_stride = two_hops ? region.generation / 2 : 0;
-  ex.from_stride = hop_bytes(region, ranks(), two_hops);
+  place_slots(ex, region, ranks(), two_hops);
   ex.rank = rank;
   ex.ranks = ranks();
   ex.tile_rows = 1;
