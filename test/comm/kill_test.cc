@@ -157,9 +157,10 @@ Round round_of(uint64_t seed, uint64_t number) {
   return round;
 }
 
-void check_survivor(const Round& round, const Ending& ending, int64_t killed, pid_t victim,
+// `died` is when the victim was gone for its parent.
+void check_survivor(const Round& round, const Ending& ending, int64_t died, pid_t victim,
                     Tally& tally) {
-  const int64_t took = ending.when_ms - killed;
+  const int64_t took = ending.when_ms - died;
   INFO((ending.joined ? "it had joined; " : "it had not joined; ")
        << fcclGetErrorString(static_cast<fcclResult_t>(ending.code)) << ": " << ending.text
        << ", after " << took << " ms");
@@ -187,12 +188,14 @@ void kill_one(const Round& round, Tally& tally) {
   for (RankProcess& rank : ranks)
     if (round.started) REQUIRE(rank.wait_for(in_init ? "started" : "joined", bound_ms(20000)));
   usleep(static_cast<useconds_t>(round.delay_us));
-  for (RankProcess& rank : ranks) tally.sockets.merge(socket_names(rank.pid()));
+  for (RankProcess& rank : ranks) {
+    tally.sockets.merge(socket_names(rank.pid()));
+  }
   RankProcess& victim = ranks[static_cast<size_t>(round.victim)];
   const pid_t victim_pid = victim.pid();
   victim.kill();
-  const int64_t killed = now_ms();
   const int status = victim.join(bound_ms(5000));
+  const int64_t died = now_ms();
   // At the end it may have been faster than the signal.
   CHECK((WIFSIGNALED(status) || std::string(kMoments[round.moment]) == "end"));
   bool at_deadline = false;
@@ -201,7 +204,7 @@ void kill_one(const Round& round, Tally& tally) {
     INFO("rank " << rank);
     RankProcess& survivor = ranks[static_cast<size_t>(rank)];
     const Ending ending = ending_of(survivor, !in_init);
-    check_survivor(round, ending, killed, victim_pid, tally);
+    check_survivor(round, ending, died, victim_pid, tally);
     at_deadline = at_deadline || ending.code == fcclTimeout;
     CHECK(survivor.join(bound_ms(5000)) == 0);
   }
