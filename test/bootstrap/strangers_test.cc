@@ -14,34 +14,13 @@
 
 #include "base/log.h"
 #include "bootstrap/ranks.h"
-#include "bootstrap/rendezvous_host.h"
 #include "bootstrap/secure_channel.h"
-#include "bootstrap/socket.h"
+#include "harness/strangers.h"
 
 using namespace fccl;
+using namespace fccl::test;
 
 namespace {
-
-// Every door of the rendezvous: the unix socket and the TCP addresses.
-std::vector<Endpoint> doors_of(const IdBytes& id) {
-  Result<UniqueId> decoded = decode_unique_id(id.bytes);
-  REQUIRE(decoded.ok());
-  Result<std::vector<Endpoint>> doors = rendezvous_endpoints(*decoded, plain_config());
-  REQUIRE(doors.ok());
-  return *doors;
-}
-
-GuardedFd connect_to(const Endpoint& door) {
-  GuardedFd fd;
-  if (start_connect(door, fd) != 0) return {};
-  pollfd polled{fd.get(), POLLOUT, 0};
-  (void)poll(&polled, 1, 1000);
-  return fd;
-}
-
-void send_to(const GuardedFd& fd, const void* data, size_t bytes) {
-  if (fd.valid()) (void)send(fd.get(), data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
 
 // What arrives until the other side closes, and how long that took; -1 if it stays open.
 int64_t closed_after_ms(const GuardedFd& fd, int64_t patience_ms, std::string& received) {
@@ -57,43 +36,11 @@ int64_t closed_after_ms(const GuardedFd& fd, int64_t patience_ms, std::string& r
   return -1;
 }
 
-std::vector<uint8_t> client_hello(const Secret& secret) {
-  Hello hello;
-  hello.ranks = 2;
-  hello.rank = 1;
-  Result<SecureChannel> channel = SecureChannel::create(Side::Client, secret, hello, 1000);
-  REQUIRE(channel.ok());
-  return channel->output();
-}
-
-constexpr int kKinds = 5;
-
-// Silent, slow, garbage, too much, a replayed hello.
-void behave(const GuardedFd& fd, int kind, const std::vector<uint8_t>& replay) {
-  const std::vector<uint8_t> much(100000, 'f');
-  switch (kind % kKinds) {
-    case 1:
-      send_to(fd, "f", 1);
-      break;
-    case 2:
-      send_to(fd, "GET / HTTP/1.1\r\n\r\n", 18);
-      break;
-    case 3:
-      send_to(fd, much.data(), much.size());
-      break;
-    case 4:
-      send_to(fd, replay.data(), replay.size());
-      break;
-    default:
-      break;
-  }
-}
-
 }  // namespace
 
 TEST_CASE("B13 a wrong secret is closed within 100 ms without a byte of answer") {
   const IdBytes id = make_id(plain_config());
-  for (const Endpoint& door : doors_of(id)) {
+  for (const Endpoint& door : doors_of(id.bytes)) {
     const GuardedFd fd = connect_to(door);
     REQUIRE(fd.valid());
     const std::vector<uint8_t> hello = client_hello(*random_secret());
@@ -114,7 +61,7 @@ TEST_CASE("a replayed hello gets an answer that helps nobody, and is dropped") {
   const std::vector<uint8_t> hello = client_hello(decoded->secret);
   std::string answers[2];
   for (std::string& answer : answers) {
-    const GuardedFd fd = connect_to(doors_of(id)[0]);
+    const GuardedFd fd = connect_to(doors_of(id.bytes)[0]);
     send_to(fd, hello.data(), hello.size());
     // Without keys of its own the replay can only guess the first frame.
     const std::vector<uint8_t> guess(24 + 4 + 17 + 40, 0x11);
@@ -128,8 +75,8 @@ TEST_CASE("a replayed hello gets an answer that helps nobody, and is dropped") {
 
 TEST_CASE("a silent and a slow stranger are dropped at the handshake deadline") {
   const IdBytes id = make_id(plain_config());
-  const GuardedFd silent = connect_to(doors_of(id)[0]);
-  const GuardedFd slow = connect_to(doors_of(id)[0]);
+  const GuardedFd silent = connect_to(doors_of(id.bytes)[0]);
+  const GuardedFd slow = connect_to(doors_of(id.bytes)[0]);
   const std::vector<uint8_t> hello = client_hello(*random_secret());
   std::atomic<bool> done{false};
   std::thread dripping([&] {
@@ -150,7 +97,7 @@ TEST_CASE("a silent and a slow stranger are dropped at the handshake deadline") 
 TEST_CASE(
     "ranks meet through a crowd of strangers of five kinds, at the rendezvous and in the mesh") {
   const IdBytes id = make_id(plain_config());
-  const std::vector<Endpoint> doors = doors_of(id);
+  const std::vector<Endpoint> doors = doors_of(id.bytes);
   Result<UniqueId> decoded = decode_unique_id(id.bytes);
   REQUIRE(decoded.ok());
   const std::vector<uint8_t> replay = client_hello(decoded->secret);
@@ -182,7 +129,7 @@ TEST_CASE("a process that runs out of descriptors recovers when there are some a
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   std::vector<GuardedFd> crowd;
-  std::vector<Endpoint> doors = doors_of(id);
+  std::vector<Endpoint> doors = doors_of(id.bytes);
   rlimit tight = before;
   const int next = dup(0);
   REQUIRE(next >= 0);
@@ -212,7 +159,7 @@ TEST_CASE("B13 the secret and the unique id never reach the log, at trace level"
   configure_log(config);
   const IdBytes id = make_id(config);
   const std::vector<uint8_t> hello = client_hello(*random_secret());
-  const GuardedFd fd = connect_to(doors_of(id)[0]);
+  const GuardedFd fd = connect_to(doors_of(id.bytes)[0]);
   send_to(fd, hello.data(), hello.size());
   leave_all(groups_of(join_setups(id, setups_of(3, config))));
   set_log_callback(nullptr, nullptr);
@@ -225,41 +172,5 @@ TEST_CASE("B13 the secret and the unique id never reach the log, at trace level"
   for (size_t start = 0; start + 4 <= kSecretBytes; start += 4) {
     CHECK_FALSE(contains(*log, hex(secret + start, 4)));
     CHECK_FALSE(contains(*log, std::string(reinterpret_cast<const char*>(secret) + start, 4)));
-  }
-}
-
-// By hand: how much 1000 strangers slow down the init of 4 ranks (it should stay below 20 %): when
-// they are all there before the ranks come, and when the ranks come in the middle of them.
-TEST_CASE("benchmark: init among 1000 strangers", "[.benchmark][slow]") {
-  const char* const names[] = {"alone", "1000 strangers before", "1000 strangers meanwhile"};
-  std::vector<double> times[3];
-  // The strangers' own ends are in this process too: let its table of descriptors grow beforehand.
-  REQUIRE(dup2(0, 4000) == 4000);
-  close(4000);
-  for (int round = 0; round < 3 * 21; round++) {
-    const int crowd_kind = round % 3;
-    const IdBytes id = make_id(plain_config());
-    const std::vector<Endpoint> doors = doors_of(id);
-    Result<UniqueId> decoded = decode_unique_id(id.bytes);
-    const std::vector<uint8_t> replay = client_hello(decoded->secret);
-    std::vector<GuardedFd> crowd;
-    for (int i = 0; crowd_kind != 0 && i < 1000; i++) {
-      crowd.push_back(connect_to(doors[static_cast<size_t>(i) % doors.size()]));
-      behave(crowd.back(), i, replay);
-    }
-    if (crowd_kind != 2) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    const auto start = Deadline::Clock::now();
-    const std::vector<Joined> joined = join_setups(id, setups_of(4));
-    times[crowd_kind].push_back(
-        std::chrono::duration<double, std::milli>(Deadline::Clock::now() - start).count());
-    for (const Joined& one : joined) REQUIRE(one.status.ok());
-  }
-  for (int crowd_kind = 0; crowd_kind < 3; crowd_kind++) {
-    std::sort(times[crowd_kind].begin(), times[crowd_kind].end());
-    const double median = times[crowd_kind][10];
-    std::printf("init of 4 ranks, %s: %.2f ms, ratio %.2f\n",
-                names[crowd_kind],
-                median,
-                median / times[0][10]);
   }
 }

@@ -38,6 +38,7 @@ class ProcessRank {
   explicit ProcessRank(const ProcessOrder& order) : order_(order) {}
   int rank() const { return order_.rank; }
   int ranks() const { return order_.ranks; }
+  const fcclUniqueId& unique_id() const { return order_.id; }
   std::string parameter() const { return order_.parameter; }
   fcclResult_t init(fcclComm_t* comm) const;
   void tell(const char* word, int code = 0, const std::string& text = "") const;
