@@ -32,6 +32,7 @@ for what in "${@:-first}"; do
       part 200 exact exact 60 7
       part 120 collectives collectives 60 7
       part 200 chaos chaos 120 7
+      part 200 abi_soak gpu_abi soak
       ;;
     *) part 300 "$(echo "$what" | tr ' ' _)" $what ;;
   esac

@@ -1,5 +1,6 @@
 // The parts of gpu_abi. Each answers what is wrong, or "".
 #pragma once
+#include <cstdint>
 #include <string>
 
 namespace fccl::test {
@@ -10,6 +11,9 @@ std::string abi_algorithms(uint64_t seed);
 std::string abi_collectives(uint64_t seed);
 std::string abi_streams();
 std::string abi_long_rows();
+
+// abi_soak.cc
+std::string abi_soak(int64_t calls, uint64_t seed);
 
 // abi_graphs.cc
 std::string abi_capture_steps();

@@ -1,5 +1,7 @@
 // What a communicator costs: memory against what was announced, init, host time of a call, device
 // time of a call through the C ABI.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -172,20 +174,123 @@ std::string abi_memory_and_init() {
       false);
 }
 
+namespace {
+
+// Host time of enqueue(), us: the median and the least over batches that the GPU finishes between.
+struct HostTime {
+  double median = 0, least = 0;
+};
+std::string time_host(AbiRank& rank, const std::function<std::string()>& enqueue, HostTime* time) {
+  constexpr int kBatch = 100;
+  std::vector<double> times;
+  for (int batch = 0; batch < 40; ++batch) {
+    rank.meet();
+    const double start = now_us();
+    for (int i = 0; i < kBatch; ++i) ABI_EXPECT_OK(enqueue());
+    times.push_back((now_us() - start) / kBatch);
+    ABI_EXPECT_OK(rank.wait(rank.stream, kPatienceMs));
+  }
+  std::sort(times.begin(), times.end());
+  *time = {times[times.size() / 2], times.front()};
+  return "";
+}
+
+// A launch of a kernel that does nothing, with as many arguments as fccl's: what the driver takes.
+class BareLaunch {
+ public:
+  explicit BareLaunch(cudaStream_t stream) {
+    static const char kText[] =
+        ".version 8.0\n.target sm_80\n.address_size 64\n"
+        ".visible .entry nothing(.param .align 8 .b8 arguments[456]) { ret; }\n";
+    CUDA_OK(cudaLibraryLoadData(&library_, kText, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CUDA_OK(cudaLibraryGetKernel(&kernel_, library_, "nothing"));
+    attribute_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute_.val.programmaticStreamSerializationAllowed = 1;
+    config_.gridDim = dim3(1);
+    config_.blockDim = dim3(512);
+    config_.stream = stream;
+    config_.attrs = &attribute_;
+    config_.numAttrs = 1;
+  }
+  ~BareLaunch() { CUDA_OK(cudaLibraryUnload(library_)); }
+  std::string enqueue() {
+    void* arguments[] = {arguments_};
+    CUDA_OK(cudaLaunchKernelExC(&config_, reinterpret_cast<const void*>(kernel_), arguments));
+    return "";
+  }
+
+ private:
+  cudaLibrary_t library_ = nullptr;
+  cudaKernel_t kernel_ = nullptr;
+  cudaLaunchAttribute attribute_{};
+  cudaLaunchConfig_t config_{};
+  char arguments_[456] = {};
+};
+
+// NCCL's all-reduce of the same tensor, if the library is there.
+class NcclPeer {
+ public:
+  using Id = struct { char bytes[128]; };
+  NcclPeer() : library_(dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL)) {
+    if (library_ == nullptr) return;
+    load("ncclGetUniqueId", get_id_);
+    load("ncclCommInitRank", init_);
+    load("ncclAllReduce", all_reduce_);
+    load("ncclCommDestroy", destroy_);
+    whole_ =
+        get_id_ != nullptr && init_ != nullptr && all_reduce_ != nullptr && destroy_ != nullptr;
+  }
+  bool present() const { return whole_; }
+  Id new_id() const {
+    Id id{};
+    get_id_(&id);
+    return id;
+  }
+  std::string time(AbiRank& rank, const Id& id, const SpeedBuffers& buffers, size_t count,
+                   HostTime* time) const {
+    constexpr int kBfloat16 = 9, kSum = 0;
+    void* comm = nullptr;
+    if (init_(&comm, rank.ranks, id, rank.rank) != 0) return "ncclCommInitRank failed";
+    const std::string wrong = time_host(
+        rank,
+        [&]() -> std::string {
+          const int code = all_reduce_(
+              buffers.input, buffers.norm_out, count, kBfloat16, kSum, comm, rank.stream);
+          return code == 0 ? "" : "ncclAllReduce failed";
+        },
+        time);
+    destroy_(comm);
+    return wrong;
+  }
+
+ private:
+  template <class Function>
+  void load(const char* name, Function& to) {
+    to = reinterpret_cast<Function>(dlsym(library_, name));
+  }
+  void* library_;
+  bool whole_ = false;
+  int (*get_id_)(Id*) = nullptr;
+  int (*init_)(void**, int, Id, int) = nullptr;
+  int (*all_reduce_)(const void*, void*, size_t, int, int, void*, cudaStream_t) = nullptr;
+  int (*destroy_)(void*) = nullptr;
+};
+
+}  // namespace
+
 std::string abi_enqueue() {
-  return abi_threads(abi_options(2), [](AbiRank& rank) -> std::string {
+  const NcclPeer nccl;
+  const NcclPeer::Id nccl_id = nccl.present() ? nccl.new_id() : NcclPeer::Id{};
+  return abi_threads(abi_options(2), [&](AbiRank& rank) -> std::string {
     const SpeedBuffers buffers(1, 4096);
     constexpr int kBatch = 100;
-    std::vector<double> times;
-    for (int batch = 0; batch < 40; ++batch) {
-      rank.meet();
-      const double start = now_us();
-      for (int i = 0; i < kBatch; ++i) FCCL_EXPECT_OK(buffers.call(rank), rank.comm);
-      times.push_back((now_us() - start) / kBatch);
-      ABI_EXPECT_OK(rank.wait(rank.stream, kPatienceMs));
-    }
-    std::sort(times.begin(), times.end());
-    const double eager = times[times.size() / 2];
+    HostTime eager, bare, peer;
+    ABI_EXPECT_OK(time_host(
+        rank, [&] { return error_text(buffers.call(rank), "call", rank.comm); }, &eager));
+    BareLaunch launch(rank.stream);
+    ABI_EXPECT_OK(time_host(
+        rank, [&] { return launch.enqueue(); }, &bare));
+    if (nccl.present()) ABI_EXPECT_OK(nccl.time(rank, nccl_id, buffers, 4096, &peer));
     cudaGraph_t graph = nullptr;
     CUDA_OK(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal));
     const double start = now_us();
@@ -197,11 +302,17 @@ std::string abi_enqueue() {
     if (!wrong.empty()) return wrong;
     CUDA_OK(ended);
     CUDA_OK(cudaGraphDestroy(graph));
-    std::printf("  rank %d: host time of a call: eager %.2f us (least %.2f), captured %.2f us\n",
-                rank.rank,
-                eager,
-                times.front(),
-                captured);
+    std::printf(
+        "  rank %d: host time of a call, us: eager %.2f (least %.2f), captured %.2f; a bare launch "
+        "%.2f (%.2f); ncclAllReduce %.2f (%.2f)\n",
+        rank.rank,
+        eager.median,
+        eager.least,
+        captured,
+        bare.median,
+        bare.least,
+        peer.median,
+        peer.least);
     rank.meet();
     return "";
   });

@@ -16,6 +16,7 @@ using namespace fccl::test;
 struct Part {
   const char* name;
   std::function<std::string()> run;
+  bool only_by_name = false;  // long
 };
 
 const Part kParts[] = {
@@ -46,12 +47,13 @@ const Part kParts[] = {
     {"enqueue", abi_enqueue},
     {"speed", abi_speed},
     {"process_speed", abi_process_speed},
+    {"soak", [] { return abi_soak(100000, 1); }, true},
 };
 
-bool wanted(const char* name, int argc, char** argv) {
-  if (argc < 2 || std::strcmp(argv[1], "all") == 0) return true;
+bool wanted(const Part& part, int argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "all") == 0) return !part.only_by_name;
   for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], name) == 0) return true;
+    if (std::strcmp(argv[i], part.name) == 0) return true;
   return false;
 }
 
@@ -62,13 +64,14 @@ int main(int argc, char** argv) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   if (argc > 1 && std::strcmp(argv[1], "child") == 0) return abi_child(argc, argv);
   if (argc > 1 && std::strcmp(argv[1], "list") == 0) {
-    for (const Part& part : kParts) std::printf("%s\n", part.name);
+    for (const Part& part : kParts)
+      if (!part.only_by_name) std::printf("%s\n", part.name);
     return 0;
   }
   setvbuf(stdout, nullptr, _IOLBF, 0);
   int bad = 0;
   for (const Part& part : kParts) {
-    if (!wanted(part.name, argc, argv)) continue;
+    if (!wanted(part, argc, argv)) continue;
     const auto start = std::chrono::steady_clock::now();
     const std::string wrong = part.run();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

@@ -106,6 +106,8 @@ class RankJob {
   std::string issue(fcclComm_t comm, cudaStream_t stream) const;
   std::string check();  // when the stream is idle; spoils the outputs
   const FusedJob& job() const { return *job_; }
+  void* residual_out() const { return residual_out_.data(); }
+  void* norm_out() const { return norm_out_.data(); }
 
  private:
   std::shared_ptr<const FusedJob> job_;
