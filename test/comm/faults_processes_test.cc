@@ -100,7 +100,7 @@ const Scenario walk_scenario("fault walk", [](ProcessRank& self) -> std::string 
 
 }  // namespace
 
-TEST_CASE("faults: each hook on each rank is one error in all processes") {
+TEST_CASE("M02 faults: each hook on each rank is one error in all processes") {
   const auto named = named_things();
   auto ranks = start_ranks("fault walk", ranks_of(kRanks));
   std::set<std::string> failed;

@@ -44,7 +44,7 @@ std::set<std::string> walk(const WayIn& way, const RanksOptions& options, const 
 
 }  // namespace
 
-TEST_CASE("faults: each hook on each rank, on each way in, is one error on all") {
+TEST_CASE("M02 faults: each hook on each rank, on each way in, is one error on all") {
   const RanksOptions options = ranks_of(kRanks);
   for (const WayIn& way : ways_in())
     REQUIRE(shown(way.run(options, "")) == shown(way.run(options, "")));

@@ -1,5 +1,9 @@
 // Reports about bootstrap and network, by their number. (B02 to B07, B12 and B13, and more of B08
 // and B11, are in test/bootstrap, where a rank needs no communicator; B14 needs a GPU.)
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <thread>
 
 #include "harness/inits.h"
@@ -43,6 +47,62 @@ TEST_CASE("B08 B09 ranks on two hosts are refused in init, in under 1 s, with ho
       CHECK(text.find("rank " + std::to_string(r) + " on ") != std::string::npos);
     CHECK(rank.join(bound_ms(10000)) == 0);
   }
+}
+
+// Rank 1 lives in a network of its own (and can then neither see abstract sockets nor loopback).
+static const Scenario network_scenario("own network", [](ProcessRank& self) -> std::string {
+  if (self.rank() == 1 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0 && unshare(CLONE_NEWNET) != 0)
+    self.tell("no unshare");
+  fcclComm_t comm = nullptr;
+  const fcclResult_t joined = self.init(&comm);
+  self.tell("ended", joined, joined == fcclSuccess ? "" : fcclGetLastError(nullptr));
+  std::string error;
+  Matrix data = filled(TypeKind::F32, 1, 100, 1.0);
+  if (comm != nullptr) error = sum_in_place(comm, data);
+  if (comm != nullptr && error.empty())
+    error = first_difference(data, filled(TypeKind::F32, 1, 100, 2.0), "sum");
+  if (comm != nullptr) fcclCommDestroy(comm);
+  return error;
+});
+
+static std::vector<Outcome> over_networks(const std::string& socket_dir, int64_t init_ms) {
+  RanksOptions options = ranks_of(2);
+  if (!socket_dir.empty()) options.environment = {{"FCCL_SOCKET_DIR", socket_dir}};
+  options.config.init_timeout_ms = init_ms;
+  const Environment environment(options.environment);
+  auto ranks = start_ranks("own network", options);
+  std::vector<Outcome> outcomes;
+  for (RankProcess& rank : ranks) {
+    const auto ended = rank.wait_for("ended", bound_ms(30000));
+    REQUIRE(ended);
+    outcomes.push_back({static_cast<fcclResult_t>(ended->code), ended->text, false});
+    const auto end = rank.wait_for("end", bound_ms(30000));
+    REQUIRE(end);
+    CHECK(std::string(end->text) == "");
+    CHECK(rank.join(bound_ms(10000)) == 0);
+  }
+  return outcomes;
+}
+
+TEST_CASE(
+    "B10 M19 ranks in separate networks meet through a shared folder, or say who is missing") {
+  char folder[] = "/tmp/reports-test-XXXXXX";
+  REQUIRE(mkdtemp(folder) != nullptr);  // 0700
+  const auto with = over_networks(folder, bound_ms(20000));
+  INFO(shown(with));
+  for (const Outcome& o : with) CHECK(o.code == fcclSuccess);
+  CHECK(rmdir(folder) == 0);  // and no socket stays in it
+  const int64_t start = now_ms();
+  const auto without = over_networks("", bound_ms(1000));
+  INFO(shown(without));
+  if (without[1].code == fcclSuccess) {
+    WARN("skipped: no network namespace may be made here");
+    return;
+  }
+  CHECK(now_ms() - start < bound_ms(5000));
+  CHECK(without[0].code == fcclTimeout);
+  CHECK(without[0].text.find("rank 1") != std::string::npos);
+  CHECK(without[1].code != fcclSuccess);
 }
 
 TEST_CASE("B11 wrong numbers of ranks end on all sides before the deadline") {

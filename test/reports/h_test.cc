@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "harness/inits.h"
-#include "harness/leftovers.h"
+#include "harness/number.h"
 #include "harness/rank_process.h"
 #include "reports/calls.h"
 
@@ -39,10 +39,63 @@ const Scenario pair_scenario("a pair calls", [](ProcessRank& self) -> std::strin
 }  // namespace
 
 TEST_CASE("H01 a communicator waits for its own ranks only") {
-  // The other pair has its id and its processes, and never comes.
-  const fcclUniqueId other = new_id();
-  CHECK(other.internal[0] != 0);
+  // Of the other pair one comes and waits; it has nothing to do with these.
+  RanksOptions lonely = ranks_of(2);
+  lonely.config.init_timeout_ms = bound_ms(1000);
+  RankProcess other("join and tell", 0, lonely, new_id());
   CHECK(as_processes("a pair calls", ranks_of(2)) == "");
+  const auto ended = other.wait_for("ended", bound_ms(20000));
+  REQUIRE(ended);
+  CHECK(ended->code == fcclTimeout);
+  CHECK(std::string(ended->text).find("rank 1") != std::string::npos);
+}
+
+// The plans of 10 000 random shapes, as one number.
+static uint64_t hash_of_plans(fcclComm_t comm, std::string* error) {
+  uint64_t hash = 0;
+  for (uint64_t shape = 0; shape < 10000 && error->empty(); ++shape) {
+    fcclFusedArgs args = FCCL_FUSED_ARGS_INITIALIZER;
+    args.tokens = 1 + static_cast<int64_t>(mix(shape, 1) % 3000);
+    args.hidden = 1 + static_cast<int64_t>(mix(shape, 2) % 9000);
+    args.datatype = datatype_of(shape % 2 == 0 ? TypeKind::BF16 : TypeKind::F32);
+    fcclPlanInfo plan = FCCL_PLAN_INFO_INITIALIZER;
+    *error = error_text(fcclCommQuery(comm, &args, &plan), "fcclCommQuery", comm);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&plan);
+    for (size_t i = 0; i < sizeof plan; ++i) hash = mix(hash, bytes[i]);
+  }
+  return hash;
+}
+
+// Rank 1 runs on another machine, as far as it can: an older CPU, other habits of waiting.
+static const Scenario plans_scenario("plans", [](ProcessRank& self) -> std::string {
+  if (self.rank() == 1) {
+    setenv("FCCL_CPU_LEVEL", "v2", 1);
+    setenv("FCCL_SPIN_US", "0", 1);
+    setenv("FCCL_HUGE_PAGES", "0", 1);
+  }
+  fcclComm_t comm = nullptr;
+  FCCL_EXPECT_OK(self.init(&comm), nullptr);
+  std::string error;
+  const uint64_t hash = hash_of_plans(comm, &error);
+  self.tell("plans", 0, std::to_string(hash));
+  for (int call = 0; call < 50 && error.empty(); ++call) error = sum_once(comm, self.ranks());
+  fcclCommDestroy(comm);
+  return error;
+});
+
+TEST_CASE("H02 H12 ranks with other local facts have the same plans") {
+  auto ranks = start_ranks("plans", ranks_of(3));
+  std::string first;
+  for (RankProcess& rank : ranks) {
+    const auto plans = rank.wait_for("plans", bound_ms(60000));
+    REQUIRE(plans);
+    if (first.empty()) first = plans->text;
+    CHECK(std::string(plans->text) == first);
+    const auto end = rank.wait_for("end", bound_ms(60000));
+    REQUIRE(end);
+    CHECK(std::string(end->text) == "");
+    CHECK(rank.join(bound_ms(10000)) == 0);
+  }
 }
 
 TEST_CASE("H05 two communicators in opposite order end, by their deadline if nothing else") {
@@ -131,6 +184,16 @@ TEST_CASE("H10 a rank that gets no memory is named by all within 2 s") {
   CHECK(outcomes[0].code == fcclSystemError);
   CHECK(judged(outcomes, 1) == "");
   CHECK(outcomes[0].text == outcomes[1].text);
+}
+
+TEST_CASE("H11 the first call right after init, with delays, many times") {
+  for (int round = 0; round < 100; ++round) {
+    const RanksOptions options = ranks_of(2, {{"FCCL_TEST_CHAOS", std::to_string(round + 1)}});
+    REQUIRE(as_threads(options, [&](fcclComm_t comm, int rank) -> std::string {
+              if (rank == round % 2) jitter(static_cast<uint64_t>(round));
+              return sum_once(comm, 2);
+            }) == "");
+  }
 }
 
 TEST_CASE("H14 an export that fails is the other rank's error within 2 s") {
