@@ -65,9 +65,22 @@ def scope_of(instruction):
     return "system" if "sc0" in bits and "sc1" in bits else "half" if "sc0" in bits or "sc1" in bits else "plain"
 
 
+def longest_poll(instructions):
+    """Most 8-byte polls with no wait and no branch between them."""
+    most = run = 0
+    for instruction in instructions:
+        opcode = instruction.split()[0]
+        if (opcode, scope_of(instruction)) == ("global_load_dwordx2", "system"):
+            run += 1
+            most = max(most, run)
+        elif "vmcnt" in instruction or opcode.startswith("s_cbranch"):
+            run = 0
+    return most
+
+
 def count(instructions):
     """How often each kind of access is there: (opcode, scope)."""
-    seen = collections.Counter()
+    seen = collections.Counter(longest_poll=longest_poll(instructions))
     for at, instruction in enumerate(instructions):
         opcode = instruction.split()[0]
         scope = scope_of(instruction)
@@ -107,6 +120,9 @@ def findings(rows, name, notes, mode, seen):
             yield f"{what}: {seen[what]}"
     if any(opcode[0] == "buffer_inv" for opcode in seen if isinstance(opcode, tuple)):
         yield "a cache is invalidated"
+    ranks = re.search(r"7LamportELi([48])E", name)
+    if ranks and seen["longest_poll"] < 2 * int(ranks.group(1)):
+        yield f"a poll has {seen['longest_poll']} loads under way, not two of each rank"
     written_back = sum(n for opcode, n in seen.items() if opcode[0] == "buffer_wbl2")
     if written_back != 1:
         yield f"caches are written back in {written_back} places, not in one"

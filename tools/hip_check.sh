@@ -4,13 +4,14 @@
 #   - there are as many kernels as CUDA has (test/lint compares the entry files), and no calls in them;
 #   - no vector register is spilled, and nothing lies in scratch but the packs of an unknown number of
 #     ranks (an array of the largest number, as on CUDA);
-#   - user rows move by 16 bytes; mailboxes are stored by 16 and polled by 8, at system scope (sc0 sc1);
+#   - user rows move by 16 bytes; mailboxes are stored by 16 and polled by 8, at system scope (sc0 sc1),
+#     of all ranks at once;
 #   - arithmetic rounds to nearest even and keeps subnormals;
 #   - no poll invalidates a cache, and only the failure record has one written back.
 #     tools/hip_check.sh             all kernels for gfx942, those that carry the load for gfx950
 #     FULL=1 tools/hip_check.sh      all kernels for both
 # JOBS (nproc), BUILD (build-hip), SETUP (on; off installs nothing). Objects that are newer than all
-# sources are kept. Four minutes of processor time, six with FULL=1; no kernel is run.
+# sources are kept. Three and a half minutes of processor time, six with FULL=1; no kernel is run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build-hip}
