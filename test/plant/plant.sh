@@ -18,12 +18,12 @@ catch_library=$(pkg-config --libs catch2-with-main 2>/dev/null || true) # Catch2
 # name | sanitizer | file | text | what stands there instead
 bugs() {
   cat <<'END'
-plain_store|thread|device/protocol/lamport.h|store_peer(slots_.outgoing(i) + index * kPackBytes, without_sentinel(p));|store_staged(slots_.outgoing(i) + index * kPackBytes, without_sentinel(p));
+plain_store|thread|device/protocol/lamport.h|store_peer(slots_.outgoing(i, index), without_sentinel(p));|store_staged(slots_.outgoing(i, index), without_sentinel(p));
 no_sentinel_replacement||device/protocol/lamport.h|without_sentinel(p));|p);
-forgotten_rearm||device/protocol/lamport.h|store_peer(slots_.incoming(q) + index * kPackBytes, sentinel_pack());|if (q != 1) store_peer(slots_.incoming(q) + index * kPackBytes, sentinel_pack());
+forgotten_rearm||device/protocol/lamport.h|store_peer(slots_.incoming(q, index), sentinel_pack());|if (q != 1) store_peer(slots_.incoming(q, index), sentinel_pack());
 forgotten_ll_zero||device/protocol/ll.h|store_peer(line + kLineBytes, zero_pack());|
 one_generation||device/protocol/exchange.h|line_.gen == kGenerations - 1 ? 0 : line_.gen + 1|line_.gen
-one_staging||device/protocol/flags.h|exchange.epoch() & 1u, hop)|0u, hop)
+one_staging||device/protocol/flags.h|exchange.epoch() & 1u|exchange.epoch() & 0u
 lost_arrival||device/protocol/flags.h|[&](int i) { arrive(blk, i, tile); });|[&](int i) { if (tile != 1 || i != 1) arrive(blk, i, tile); });
 arrival_before_data||device/protocol/flags.h|store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch());|store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch() + 1u);
 compare_32_bits||device/protocol/flags.h|static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0|static_cast<int32_t>(load_acquire(&pad)) >= static_cast<int32_t>(exchange_.epoch())
@@ -89,6 +89,9 @@ END
 wanted=" $* "
 uncaught=0
 copy_tree
+while IFS='|' read -r name sanitizer file text instead; do # before minutes of building
+  grep -q -F -- "$text" "$work/tree/$file" || { echo "$name: $file does not hold: $text"; exit 1; }
+done < <(bugs)
 for sanitizer in "" thread; do
   build "$sanitizer" || { tail -20 "$work/build.log"; exit 1; }
   run "$sanitizer" || { tail -30 "$work/run.log"; echo "the tests fail without any bug (sanitizer: ${sanitizer:-none})"; exit 1; }
