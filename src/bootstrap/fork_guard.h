@@ -6,6 +6,8 @@
 #pragma once
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <utility>
 
 namespace fccl {
@@ -35,14 +37,19 @@ class GuardedFd {
   int row_ = -1;
 };
 
-// The process in which this was made is still the caller's.
+// The process in which this was made is still the caller's. Asked by every call: no system call
+// where the kernel can wipe a page on fork.
 class ProcessMark {
  public:
-  ProcessMark() : pid_(getpid()) {}
-  bool is_here() const { return pid_ == getpid(); }
+  ProcessMark();
+  bool is_here() const {
+    return word_ != nullptr ? word_->load(std::memory_order_relaxed) == value_
+                            : static_cast<uint64_t>(getpid()) == value_;
+  }
 
  private:
-  const pid_t pid_;
+  const std::atomic<uint64_t>* const word_;
+  const uint64_t value_;
 };
 
 }  // namespace fccl

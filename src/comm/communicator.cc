@@ -149,12 +149,11 @@ Status Communicator::nobody_left() {
 }
 
 const Plan& Communicator::plan_for(const Request& request) {
-  for (const auto& [known, plan] : plans_)
-    if (known == request) return plan;
-  constexpr size_t kMostPlans = 256;
+  const auto known = plans_.find(request);
+  if (known != plans_.end()) return known->second;
+  constexpr size_t kMostPlans = 4096;
   if (plans_.size() >= kMostPlans) plans_.clear();
-  plans_.emplace_back(request, make_plan(request, situation_));
-  return plans_.back().second;
+  return plans_.emplace(request, make_plan(request, situation_)).first->second;
 }
 
 Status Communicator::set_timeout(int64_t ms) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 
 #include "backend/backend.h"
 #include "bootstrap/fork_guard.h"
@@ -108,7 +109,7 @@ class Communicator {
   std::shared_ptr<Window> workspace_;
   UserMemory user_memory_;
   Situation situation_;
-  std::vector<std::pair<Request, Plan>> plans_;
+  std::unordered_map<Request, Plan, RequestHash> plans_;
   std::shared_ptr<Group> group_;  // last: its reader thread stops first
 };
 

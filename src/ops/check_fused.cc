@@ -18,6 +18,18 @@ struct Region {
   int64_t stride;
 };
 
+// Few, and without allocating: this runs in every call.
+class Regions {
+ public:
+  void add(const Region& region) { list_[count_++] = region; }
+  const Region* begin() const { return list_; }
+  const Region* end() const { return list_ + count_; }
+
+ private:
+  Region list_[3];
+  int count_ = 0;
+};
+
 Status check_numbers(const fcclFusedArgs& a) {
   if (a.tokens < 0)
     return error(Code::InvalidArgument,
@@ -91,8 +103,8 @@ Status check_stride(const char* name, int64_t stride, const fcclFusedArgs& a) {
   return {};
 }
 
-Status add_region(std::vector<Region>& list, const char* name, const void* ptr, int64_t rows,
-                  int64_t stride, const fcclFusedArgs& a, int bytes, bool required) {
+Status add_region(Regions& list, const char* name, const void* ptr, int64_t rows, int64_t stride,
+                  const fcclFusedArgs& a, int bytes, bool required) {
   if (ptr == nullptr) {
     if (required && rows > 0) return error(Code::InvalidArgument, "%s is NULL", name);
     return {};
@@ -102,19 +114,18 @@ Status add_region(std::vector<Region>& list, const char* name, const void* ptr, 
         Code::InvalidArgument, "%s is not aligned to its element of %d bytes", name, bytes);
   const int64_t step = stride == 0 ? a.hidden : stride;
   const int64_t size = rows == 0 ? 0 : ((rows - 1) * step + a.hidden) * bytes;
-  list.push_back({name, static_cast<const char*>(ptr), size, step});
+  list.add({name, static_cast<const char*>(ptr), size, step});
   return {};
 }
 
 // An output may be the same as an input or residual, never anything else that overlaps.
-Status check_overlap(const std::vector<Region>& inputs, const std::vector<Region>& vectors,
-                     const std::vector<Region>& outputs) {
+Status check_overlap(const Regions& inputs, const Regions& vectors, const Regions& outputs) {
   auto apart = [](const Region& a, const Region& b) {
     return a.bytes == 0 || b.bytes == 0 || a.begin + a.bytes <= b.begin ||
            b.begin + b.bytes <= a.begin;
   };
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Region& out = outputs[i];
+  for (const Region* at = outputs.begin(); at != outputs.end(); ++at) {
+    const Region& out = *at;
     for (const Region& in : inputs)
       if (!apart(out, in) &&
           (out.begin != in.begin || out.stride != in.stride || out.bytes != in.bytes))
@@ -125,9 +136,9 @@ Status check_overlap(const std::vector<Region>& inputs, const std::vector<Region
     for (const Region& vector : vectors)
       if (!apart(out, vector))
         return error(Code::InvalidArgument, "%s overlaps %s", out.name, vector.name);
-    for (size_t k = i + 1; k < outputs.size(); ++k)
-      if (!apart(out, outputs[k]))
-        return error(Code::InvalidArgument, "%s overlaps %s", out.name, outputs[k].name);
+    for (const Region* other = at + 1; other != outputs.end(); ++other)
+      if (!apart(out, *other))
+        return error(Code::InvalidArgument, "%s overlaps %s", out.name, other->name);
   }
   return {};
 }
@@ -139,9 +150,7 @@ Status check_pointers(const fcclFusedArgs& a, TypeKind type, int ranks, int rank
   if (a.residual_layout == FCCL_RESIDUAL_ROW_SHARDED) {
     own = a.tokens / ranks + (rank < a.tokens % ranks ? 1 : 0);
   }
-  std::vector<Region> inputs;
-  std::vector<Region> vectors;
-  std::vector<Region> outputs;
+  Regions inputs, vectors, outputs;
   FCCL_TRY(add_region(inputs, "input", a.input, a.tokens, a.input_stride, a, bytes, true));
   FCCL_TRY(add_region(inputs, "residual", a.residual, own, a.residual_stride, a, bytes, false));
   const int64_t one = a.tokens > 0 ? 1 : 0;

@@ -23,6 +23,15 @@ struct Request {
   bool wants_sum = false;  // allreduce_out
   bool operator==(const Request&) const = default;
 };
+struct RequestHash {
+  size_t operator()(const Request& r) const {
+    const uint64_t bits = static_cast<uint64_t>(r.rows) * 0x9E3779B97F4A7C15u ^
+                          static_cast<uint64_t>(r.hidden) * 0xC2B2AE3D27D4EB4Fu ^
+                          static_cast<uint64_t>(r.op) << 8 ^ static_cast<uint64_t>(r.type) << 4 ^
+                          (r.row_sharded ? 2u : 0u) ^ (r.wants_sum ? 1u : 0u);
+    return static_cast<size_t>(bits ^ bits >> 29);
+  }
+};
 
 // The cost of one launch is a line: fixed_us + us_per_mib_pushed * pushed + us_per_mib_local *
 // local, with the volumes of volume_of(). Measured by fccl_perf --tune, or the built-in table of
