@@ -31,6 +31,8 @@ Json peer_json(const PeerResult& peer) {
     return json;
   }
   json["description"] = peer.description;
+  json["us"] = peer.us;
+  json["own_us"] = peer.own_us;
   json["time_us"] = summary_json(peer.summary);
   json["ratio"] = {
       {"value", peer.ratio.value}, {"low95", peer.ratio.low}, {"high95", peer.ratio.high}};

@@ -26,7 +26,8 @@ constexpr const char* kMethod =
     "percentiles of the samples; "
     "p99 is left out below 100 samples. Comparisons (--vs) run in rounds; each round runs every "
     "contestant once, in an "
-    "order that alternates; the ratio is the geometric mean over rounds of peer time / fccl time, "
+    "order that alternates; the peer's time is the median of its rounds, the ratio the geometric "
+    "mean over rounds of peer time / fccl time, "
     "with its 95 % interval.";
 constexpr const char* kCheck =
     "Inputs are small multiples of 1/32, so that every sum is exact in any order. residual_out, "

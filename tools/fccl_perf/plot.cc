@@ -58,9 +58,8 @@ std::vector<Panel> plot_panels(const Options& options, const Report& report) {
     for (const PeerResult& peer : result->peers) {
       if (!peer.problem.empty()) continue;
       if (x > 0)
-        curve_named(latency.curves, peer.name + " " + shape, true)
-            .points.emplace_back(x, peer.summary.p50);
-      curve_named(times.curves, peer.name, true).points.emplace_back(peer.summary.p50, 0);
+        curve_named(latency.curves, peer.name + " " + shape, true).points.emplace_back(x, peer.us);
+      curve_named(times.curves, peer.name, true).points.emplace_back(peer.us, 0);
       curve_named(ratios.curves, "vs " + peer.name, true).points.emplace_back(peer.ratio.value, 0);
     }
   }

@@ -132,8 +132,7 @@ std::string figures(const Report& report) {
     std::string peers;
     for (const PeerResult& peer : result.peers) {
       if (!peer.problem.empty()) continue;
-      peers +=
-          fmt::format("{} {:.2f} us ({:.2f}x) ", peer.name, peer.summary.p50, peer.ratio.value);
+      peers += fmt::format("{} {:.2f} us ({:.2f}x) ", peer.name, peer.us, peer.ratio.value);
     }
     text += fmt::format(
         "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{:.2f}<td>{:.2f}<td>{:.2f}<td>{:.2f}<td>{}\n",

@@ -16,7 +16,9 @@ struct PeerResult {
   std::string description;
   std::string problem;  // why it did not run; the rest is void then
   Summary summary;
-  Ratio ratio;  // peer time / own time
+  double us = 0;  // the peer's time: median over the rounds
+  double own_us = 0;  // ours in the same rounds
+  Ratio ratio;  // us / own_us, by rounds
   int64_t wrong = 0;
 };
 

@@ -58,7 +58,7 @@ std::string peer_columns(const Options& options, const Result& result) {
     }
     const PeerResult& peer = result.peers[i];
     text += fmt::format("  {:>8} {:>6} {:>13}",
-                        fitted(peer.summary.p50, 8),
+                        fitted(peer.us, 8),
                         fmt::format("{:.2f}", peer.ratio.value),
                         fmt::format("{:.2f}..{:.2f}", peer.ratio.low, peer.ratio.high));
   }

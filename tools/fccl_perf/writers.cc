@@ -17,7 +17,7 @@ std::string csv_number(double value) {
 std::string csv_peer(const PeerResult& peer) {
   if (!peer.problem.empty()) return ",,,,";
   return fmt::format(",{},{},{},{}",
-                     csv_number(peer.summary.p50),
+                     csv_number(peer.us),
                      csv_number(peer.ratio.value),
                      csv_number(peer.ratio.low),
                      csv_number(peer.ratio.high));
@@ -41,7 +41,7 @@ std::string csv_text(const Options& options, const Report& report) {
       "samples,time_us,min_us,p50_us,"
       "p90_us,p99_us,max_us,host_us,algbw_gbs,busbw_gbs,wrong";
   for (const std::string& peer : options.peers)
-    text += fmt::format(",{0}_p50_us,{0}_ratio,{0}_low95,{0}_high95", peer);
+    text += fmt::format(",{0}_us,{0}_ratio,{0}_low95,{0}_high95", peer);
   text += "\n";
   for (const Result& result : report.results) {
     const Case& one = result.one;
