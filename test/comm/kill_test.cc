@@ -5,12 +5,15 @@
 //   FCCL_TEST_KILLS=500 FCCL_TEST_KILL_SEED=3 FCCL_TEST_KILL_FIRST=17 fccl_test_comm "kill: the
 //   walk"
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <thread>
 
 #include "harness/catch.h"
 #include "harness/leftovers.h"
@@ -212,6 +215,32 @@ void kill_one(const Round& round, Tally& tally) {
   ++tally.by_moment[round.moment];
 }
 
+// Processes that want all CPUs all the time, while this object lives.
+class Hogs {
+ public:
+  Hogs() {
+    for (unsigned i = 0; i < 3 * std::thread::hardware_concurrency(); ++i) {
+      const pid_t pid = fork();
+      if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (volatile unsigned turns = 0;;) turns = turns + 1;
+      }
+      if (pid > 0) pids_.push_back(pid);
+    }
+  }
+  ~Hogs() {
+    for (const pid_t pid : pids_) {
+      ::kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  Hogs(const Hogs&) = delete;
+  Hogs& operator=(const Hogs&) = delete;
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
 uint64_t number_from(const char* variable, uint64_t otherwise) {
   const char* value = std::getenv(variable);
   return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
@@ -283,6 +312,19 @@ TEST_CASE("kill: one of 4 ranks, before it has said anything") {
 
 TEST_CASE("kill: a rank at 15 moments") {
   walk(7, 0, 15);
+}
+
+TEST_CASE("kill: a rank of 8 in calls, beside programs that keep the CPUs", "[serial]") {
+  Tally tally;
+  const Hogs hogs;
+  for (const int victim : {0, 3, 7}) {
+    Round round;
+    round.ranks = 8;
+    round.victim = victim;
+    round.moment = 1;
+    round.delay_us = 10000;
+    kill_one(round, tally);
+  }
 }
 
 TEST_CASE("kill: the walk", "[slow]") {
