@@ -6,6 +6,7 @@
 // all peers when it starts (hop 1, tile 0) and leaves only after it saw all arrivals.
 #pragma once
 #include "device/algo/steps.h"
+#include "device/protocol/flags.h"
 
 namespace fccl::FCCL_TARGET {
 

@@ -2,9 +2,7 @@
 #pragma once
 #include "device/epilogue/fused_norm.h"
 #include "device/epilogue/reduce.h"
-#include "device/protocol/flags.h"
-#include "device/protocol/lamport.h"
-#include "device/protocol/ll.h"
+#include "device/protocol/exchange.h"
 
 namespace fccl::FCCL_TARGET {
 

@@ -126,7 +126,7 @@ class Block {
     return lanes<Pack>(packs);
   }
   FCCL_DEVICE Squares squares(int packs) {
-    return Squares(reinterpret_cast<float*>(take(static_cast<size_t>(packs) * 16 + 64)));
+    return Squares(reinterpret_cast<float*>(take(static_cast<size_t>(packs) * kPackBytes + 64)));
   }
   FCCL_DEVICE float* unit_sums() { return reinterpret_cast<float*>(take(kMaxUnits * 4 + 64)); }
 

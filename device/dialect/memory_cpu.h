@@ -25,28 +25,28 @@
 namespace fccl::FCCL_TARGET {
 
 FCCL_DEVICE void store_peer(char* to, Pack p) {
-#if defined(__x86_64__) && !FCCL_TSAN
+#if defined(__x86_64__) && !FCCL_TSAN && FCCL_PACK_BYTES == 16
   *reinterpret_cast<volatile __m128i*>(to) = p.words.raw;
 #else
-  uint64_t half[2];
-  hn::StoreU(p.words, WordTag(), reinterpret_cast<uint32_t*>(half));
-  __atomic_store_n(reinterpret_cast<uint64_t*>(to), half[0], __ATOMIC_RELEASE);
-  __atomic_store_n(reinterpret_cast<uint64_t*>(to) + 1, half[1], __ATOMIC_RELEASE);
+  uint64_t part[kPackBytes / 8];
+  hn::StoreU(p.words, WordTag(), reinterpret_cast<uint32_t*>(part));
+  for (int i = 0; i < kPackBytes / 8; ++i)
+    __atomic_store_n(reinterpret_cast<uint64_t*>(to) + i, part[i], __ATOMIC_RELEASE);
 #endif
 }
 
 FCCL_DEVICE Pack load_peer(const char* from) {
-#if defined(__x86_64__) && !FCCL_TSAN
+#if defined(__x86_64__) && !FCCL_TSAN && FCCL_PACK_BYTES == 16
   return {Words{*reinterpret_cast<const volatile __m128i*>(from)}};
 #else
-  uint64_t half[2];
-  half[0] = __atomic_load_n(reinterpret_cast<const uint64_t*>(from), __ATOMIC_ACQUIRE);
-  half[1] = __atomic_load_n(reinterpret_cast<const uint64_t*>(from) + 1, __ATOMIC_ACQUIRE);
-  return {hn::LoadU(WordTag(), reinterpret_cast<const uint32_t*>(half))};
+  uint64_t part[kPackBytes / 8];
+  for (int i = 0; i < kPackBytes / 8; ++i)
+    part[i] = __atomic_load_n(reinterpret_cast<const uint64_t*>(from) + i, __ATOMIC_ACQUIRE);
+  return {hn::LoadU(WordTag(), reinterpret_cast<const uint32_t*>(part))};
 #endif
 }
 
-// Plain 16-byte access, ordered by flags.
+// Plain access to a pack, ordered by flags.
 FCCL_DEVICE void store_staged(char* to, Pack p) {
   hn::StoreU(p.words, WordTag(), reinterpret_cast<uint32_t*>(to));
 }
@@ -73,7 +73,7 @@ FCCL_DEVICE Pack load_user(const char* row, int pack, int elements) {
     const int64_t bytes =
         static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
     if (bytes < kPackBytes) {
-      uint32_t words[4] = {};
+      uint32_t words[kPackWords] = {};
       if (bytes > 0) std::memcpy(words, from, static_cast<size_t>(bytes));
       return pack_of_words(words);
     }
@@ -87,7 +87,7 @@ FCCL_DEVICE void store_user(char* row, int pack, int elements, Pack p) {
     const int64_t bytes =
         static_cast<int64_t>(elements) * T::bytes - static_cast<int64_t>(pack) * kPackBytes;
     if (bytes < kPackBytes) {
-      uint32_t words[4];
+      uint32_t words[kPackWords];
       pack_to_words(p, words);
       if (bytes > 0) std::memcpy(to, words, static_cast<size_t>(bytes));
       return;

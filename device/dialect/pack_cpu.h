@@ -1,6 +1,6 @@
 // Pack and Floats on the CPU: Highway vectors, static dispatch (the level is the compile flags). A
-// pack is one 128-bit vector; its elements in fp32 are one or two vectors, whatever the level
-// offers.
+// pack is one vector, of 128 bits or, where packs are wide, as long as the level's; its elements in
+// fp32 are one or two vectors, whatever the level offers.
 //
 // Rounding is to nearest, ties to even, by our own integer arithmetic for bf16 (Highway truncates)
 // and for f16 where the level has no conversion instruction. A NaN is stored as the canonical one.
@@ -16,8 +16,15 @@ namespace fccl::FCCL_TARGET {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using WordTag = hn::FixedTag<uint32_t, 4>;
-using HalfTag = hn::FixedTag<uint16_t, 8>;
+// These hide the general ones: 16 bytes, or those of a wide pack.
+constexpr int kPackBytes = FCCL_PACK_BYTES;
+constexpr int kPackWords = kPackBytes / 4;
+template <class T>
+constexpr int kElements = kPackBytes / T::bytes;
+constexpr int kHalves = kPackBytes / 2;  // 16-bit elements of a pack
+
+using WordTag = hn::FixedTag<uint32_t, kPackWords>;
+using HalfTag = hn::FixedTag<uint16_t, kHalves>;
 using Words = hn::Vec<WordTag>;
 
 struct Pack {
@@ -52,10 +59,10 @@ FCCL_DEVICE Pack without_sentinel(Pack p) {
 FCCL_DEVICE bool arrived(Pack p) {
   return hn::AllFalse(WordTag(), hn::Eq(p.words, hn::Set(WordTag(), kSentinel)));
 }
-FCCL_DEVICE void pack_to_words(Pack p, uint32_t (&words)[4]) {
+FCCL_DEVICE void pack_to_words(Pack p, uint32_t (&words)[kPackWords]) {
   hn::StoreU(p.words, WordTag(), words);
 }
-FCCL_DEVICE Pack pack_of_words(const uint32_t (&words)[4]) {
+FCCL_DEVICE Pack pack_of_words(const uint32_t (&words)[kPackWords]) {
   return {hn::LoadU(WordTag(), words)};
 }
 
@@ -168,7 +175,7 @@ struct Halves<2> {
 // The two 16-bit types differ in the conversion of one vector only.
 template <class One>
 struct ConvertHalf {
-  using Vectors = Floats<8>;
+  using Vectors = Floats<kHalves>;
   using Parts = Halves<Vectors::kVectors>;
   static FCCL_DEVICE Vectors widen(Pack p) {
     Vectors r;
@@ -182,21 +189,21 @@ struct ConvertHalf {
     return {hn::BitCast(WordTag(), Parts::join(parts))};
   }
 };
-using HalfVector = Floats<8>::Tag;
-using HalfPart = Halves<Floats<8>::kVectors>::Part;
+using HalfVector = Floats<kHalves>::Tag;
+using HalfPart = Halves<Floats<kHalves>::kVectors>::Part;
 
 struct OneBF16 {
   static FCCL_DEVICE hn::Vec<HalfVector> widen(hn::Vec<HalfPart> half) {
-    const Floats<8>::Bits d;
+    const Floats<kHalves>::Bits d;
     return hn::BitCast(HalfVector(), hn::ShiftLeft<16>(hn::PromoteTo(d, half)));
   }
   static FCCL_DEVICE hn::Vec<HalfPart> narrow(hn::Vec<HalfVector> x) {
-    const Floats<8>::Bits d;
+    const Floats<kHalves>::Bits d;
     const auto u = hn::BitCast(d, x);
     const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(d, 1u));
     const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(u, hn::Set(d, 0x7FFFu)), odd));
     const auto kept = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), hn::Set(d, 0x7FFFu), rounded);
-    return hn::DemoteTo(HalfPart(), hn::BitCast(hn::RebindToSigned<Floats<8>::Bits>(), kept));
+    return hn::DemoteTo(HalfPart(), hn::BitCast(hn::RebindToSigned<Floats<kHalves>::Bits>(), kept));
   }
 };
 
@@ -213,7 +220,7 @@ struct OneF16 {
     return hn::IfThenElse(nan, hn::Set(HalfPart(), 0x7FFFu), bits);
   }
 #else
-  static constexpr int kLanes = Floats<8>::kLanes;
+  static constexpr int kLanes = Floats<kHalves>::kLanes;
   static FCCL_DEVICE hn::Vec<HalfVector> widen(hn::Vec<HalfPart> half) {
     uint16_t bits[kLanes];
     float x[kLanes];
@@ -232,7 +239,7 @@ struct OneF16 {
 };
 
 struct ConvertF32 {
-  using Vectors = Floats<4>;
+  using Vectors = Floats<kPackWords>;
   static_assert(Vectors::kVectors == 1);
   static FCCL_DEVICE Vectors widen(Pack p) { return {{hn::BitCast(Vectors::Tag(), p.words)}}; }
   static FCCL_DEVICE Pack narrow(Vectors x) {

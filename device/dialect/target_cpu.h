@@ -8,7 +8,25 @@
 #ifndef FCCL_CPU_LEVEL
 #define FCCL_CPU_LEVEL scalar
 #endif
+#define FCCL_CPU_NAME_(level, suffix) level##suffix
+#define FCCL_CPU_NAME(level, suffix) FCCL_CPU_NAME_(level, suffix)
+// Wide packs: as many bytes as a register of the level holds, for kernels that move and add only. A
+// slot looks the same in packs of either width. They have a namespace beside the level's own.
+#define FCCL_WIDE_TARGET FCCL_CPU_NAME(FCCL_CPU_LEVEL, _wide)
+#if defined(__AVX512F__)
+#define FCCL_WIDE_PACK_BYTES 64
+#elif defined(__AVX2__)
+#define FCCL_WIDE_PACK_BYTES 32
+#else
+#define FCCL_WIDE_PACK_BYTES 16  // none
+#endif
+#ifdef FCCL_CPU_WIDE
+#define FCCL_TARGET FCCL_WIDE_TARGET
+#define FCCL_PACK_BYTES FCCL_WIDE_PACK_BYTES
+#else
 #define FCCL_TARGET FCCL_CPU_LEVEL
+#define FCCL_PACK_BYTES 16
+#endif
 // Readers of flag-ordered staging fetch it from the sender's window.
 #define FCCL_PULL_STAGING 1
 #define FCCL_ROW_POINTERS 1

@@ -7,6 +7,10 @@
 #include "device/algo/twoshot_cols.h"
 #include "device/algo/twoshot_rows.h"
 #include "device/dialect/rounding_cpu.h"
+#include "device/entry/cpu_wide.h"
+#include "device/protocol/flags.h"
+#include "device/protocol/lamport.h"
+#include "device/protocol/ll.h"
 
 namespace fccl::FCCL_TARGET {
 
@@ -17,9 +21,43 @@ void cpu_kernel(const KernelArgs& args, const CpuLaunch& launch) {
   kRun(block, args);
 }
 
+// In wide packs where rows are whole ones.
+template <void (*kRun)(Block&, const KernelArgs&), AlgoKind kAlgo, class T, int kRanks, bool kNorm>
+void cpu_kernel_of_either_width(const KernelArgs& args, const CpuLaunch& launch) {
+  constexpr int kWidth = FCCL_WIDE_TARGET::kWidth;
+  if constexpr (kWidth > 1) {
+    if (args.packs % kWidth == 0)
+      return FCCL_WIDE_TARGET::run_wide<kAlgo, T, kRanks, kNorm>(args, launch);
+  }
+  cpu_kernel<kRun>(args, launch);
+}
+template <AlgoKind kAlgo, class T, int kRanks>
+CpuKernel norm_of_either_width() {
+  using Epilogue = FusedNorm<T, true>;
+  if constexpr (kAlgo == AlgoKind::Oneshot) {
+    return cpu_kernel_of_either_width<Oneshot<Flags, kRanks, Epilogue>::run,
+                                      kAlgo,
+                                      T,
+                                      kRanks,
+                                      true>;
+  } else {
+    return cpu_kernel_of_either_width<TwoshotRows<Flags, kRanks, Epilogue>::run,
+                                      kAlgo,
+                                      T,
+                                      kRanks,
+                                      true>;
+  }
+}
+
 template <class T, int kRanks, bool kPlain>
 CpuKernel find_norm(const KernelId& id) {
   using Epilogue = FusedNorm<T, kPlain>;
+  if constexpr (kPlain) {
+    if (id.protocol == ProtocolKind::Flags && id.algo == AlgoKind::Oneshot)
+      return norm_of_either_width<AlgoKind::Oneshot, T, kRanks>();
+    if (id.protocol == ProtocolKind::Flags && id.algo == AlgoKind::TwoshotRows)
+      return norm_of_either_width<AlgoKind::TwoshotRows, T, kRanks>();
+  }
   if (id.algo == AlgoKind::Oneshot) {
     if (id.protocol == ProtocolKind::Lamport)
       return cpu_kernel<Oneshot<Lamport, kRanks, Epilogue>::run>;
@@ -40,14 +78,39 @@ CpuKernel find_norm(const KernelId& id) {
 template <class T>
 CpuKernel find_norm_of_type(const KernelId& id, int ranks) {
   if (ranks == 1 && id.algo == AlgoKind::Oneshot && id.protocol == ProtocolKind::Flags)
-    return id.plain ? cpu_kernel<Oneshot<Flags, 1, FusedNorm<T, true>>::run>
+    return id.plain ? norm_of_either_width<AlgoKind::Oneshot, T, 1>()
                     : cpu_kernel<Oneshot<Flags, 1, FusedNorm<T, false>>::run>;
   if (ranks == 2) return id.plain ? find_norm<T, 2, true>(id) : find_norm<T, 2, false>(id);
   return id.plain ? find_norm<T, 0, true>(id) : find_norm<T, 0, false>(id);
 }
 
+template <AlgoKind kAlgo, class T, int kRanks>
+CpuKernel reduce_of_either_width() {
+  if constexpr (kAlgo == AlgoKind::Oneshot) {
+    return cpu_kernel_of_either_width<Oneshot<Flags, kRanks, Reduce<T>>::run,
+                                      kAlgo,
+                                      T,
+                                      kRanks,
+                                      false>;
+  } else {
+    return cpu_kernel_of_either_width<TwoshotRows<Flags, kRanks, Reduce<T>>::run,
+                                      kAlgo,
+                                      T,
+                                      kRanks,
+                                      false>;
+  }
+}
+
 template <class T, template <int> class Protocol>
 CpuKernel find_collective(const KernelId& id, int ranks) {
+  if constexpr (Protocol<2>::kind == ProtocolKind::Flags) {
+    if (id.op == OpKind::AllReduce && id.algo == AlgoKind::Oneshot)
+      return ranks == 2 ? reduce_of_either_width<AlgoKind::Oneshot, T, 2>()
+                        : reduce_of_either_width<AlgoKind::Oneshot, T, 0>();
+    if (id.op == OpKind::AllReduce && id.algo == AlgoKind::TwoshotRows)
+      return ranks == 2 ? reduce_of_either_width<AlgoKind::TwoshotRows, T, 2>()
+                        : reduce_of_either_width<AlgoKind::TwoshotRows, T, 0>();
+  }
   switch (id.op) {
     case OpKind::AllReduce:
       if (id.algo == AlgoKind::Oneshot)

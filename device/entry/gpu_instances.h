@@ -7,6 +7,9 @@
 #include "device/algo/reduce_scatter.h"
 #include "device/algo/twoshot_cols.h"
 #include "device/algo/twoshot_rows.h"
+#include "device/protocol/flags.h"
+#include "device/protocol/lamport.h"
+#include "device/protocol/ll.h"
 
 namespace fccl::FCCL_TARGET {
 

@@ -9,21 +9,26 @@ constexpr double kMiB = 1048576.0;
 
 // CPU ranks: measured on 2 cores of a server, 2 ranks, bf16, hidden 4096, 1 to 128 tokens, warm
 // caches. Flags win at every size: a mailbox line changes its owner three times (push, read,
-// re-arm), a staged line twice. Over two sockets a line costs about twice as much to move.
-std::vector<CostRow> cpu_costs(bool numa) {
+// re-arm), a staged line twice. Over two sockets a line costs about twice as much to move. With
+// more ranks than CPUs each hop waits until all ranks had their turn.
+std::vector<CostRow> cpu_costs(const CommFacts& facts) {
+  constexpr double kTurnUs = 1.2;
   std::vector<CostRow> rows = {
-      {AlgoKind::Oneshot, ProtocolKind::Flags, 0, 1.2, 80, 180},
+      {AlgoKind::Oneshot, ProtocolKind::Flags, 0, 0.8, 80, 112},
       {AlgoKind::TwoshotCols, ProtocolKind::Flags, 0, 2.5, 80, 160},
-      {AlgoKind::TwoshotRows, ProtocolKind::Flags, 0, 5.0, 80, 116},
+      {AlgoKind::TwoshotRows, ProtocolKind::Flags, 0, 2.5, 80, 80},
       {AlgoKind::Oneshot, ProtocolKind::Lamport, 0, 2.5, 300, 220},
       {AlgoKind::Oneshot, ProtocolKind::LL, 0, 4.0, 500, 300},
       {AlgoKind::TwoshotCols, ProtocolKind::Lamport, 0, 5.0, 300, 200},
       {AlgoKind::TwoshotRows, ProtocolKind::Lamport, 0, 7.0, 300, 180},
   };
   for (CostRow& row : rows) {
-    if (!numa) continue;
-    row.fixed_us *= row.algo == AlgoKind::Oneshot ? 1.5 : 2.0;
-    row.us_per_mib_pushed *= 2.0;
+    const int hops = row.algo == AlgoKind::Oneshot ? 1 : 2;
+    if (facts.farthest == PairClass::NumaHop) {
+      row.fixed_us *= hops == 1 ? 1.5 : 2.0;
+      row.us_per_mib_pushed *= 2.0;
+    }
+    if (facts.oversubscribed) row.fixed_us += hops * kTurnUs * facts.max_ranks_per_host;
   }
   return rows;
 }
@@ -56,7 +61,7 @@ std::vector<CostRow> pci_costs() {
 }  // namespace
 
 std::vector<CostRow> builtin_costs(BackendKind backend, const CommFacts& facts) {
-  if (backend == BackendKind::Cpu) return cpu_costs(facts.farthest == PairClass::NumaHop);
+  if (backend == BackendKind::Cpu) return cpu_costs(facts);
   return facts.full_mesh ? nvlink_costs() : pci_costs();
 }
 
