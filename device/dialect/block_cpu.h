@@ -216,8 +216,8 @@ class Block {
       relax();
       if (ready()) return true;
     }
-    // Who else wants the CPU is not known. A program that keeps it to the end of its time slice gets
-    // it once, not at each of the yields: that took seconds, in which no abort was seen.
+    // Who else wants the CPU is not known. A program that keeps it to the end of its time slice
+    // gets it once, not at each of the yields: that took seconds, in which no abort was seen.
     constexpr uint64_t kYieldNs = 1000000;
     const uint64_t start = now_ns();
     for (uint32_t i = 0; i < yields_ && now_ns() - start < kYieldNs; ++i) {
