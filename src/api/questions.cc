@@ -66,6 +66,7 @@ Status query(const fcclFusedArgs* args, int rank, const Situation& situation,
       launch.args.hidden = static_cast<int32_t>(request->hidden);
       launch.args.packs =
           static_cast<int32_t>((request->hidden * element_bytes(request->type) + 15) / 16);
+      launch.max_blocks = plan.max_blocks;
       shape = context->shape_of(launch);
     }
   } else if (request.status().code() == Code::Unsupported) {

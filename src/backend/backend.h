@@ -63,7 +63,7 @@ struct LaunchShape {
 struct Launch {
   KernelId id;
   KernelArgs args;
-  int max_blocks = 0;  // config; 0: the backend's bound
+  int max_blocks = 0;  // of the plan; 0: the backend's bound
   bool weight_stable = false;  // may be read before earlier work of the stream ends
   bool inputs_stable = false;
   bool early_trigger = false;

@@ -180,7 +180,7 @@ Status Communicator::launch(Launch& launch, const Plan& plan, uint32_t call, voi
   ex.checked = settings_.check ? 1 : 0;
   launch.id.algo = plan.algo;
   launch.id.protocol = plan.protocol;
-  launch.max_blocks = settings_.max_blocks;
+  launch.max_blocks = plan.max_blocks;
   const Status status = context_->launch(launch, stream);
   if (!status.ok()) return status;
   counters_.launches.fetch_add(1, std::memory_order_relaxed);

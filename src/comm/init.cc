@@ -289,6 +289,7 @@ Status Init::share_costs() {
   const std::string agreed(blobs[0].begin(), blobs[0].end());
   Situation& situation = comm_.situation_;
   situation.algo = settings().env.algo;
+  situation.max_blocks = settings().max_blocks;
   if (agreed.empty()) {
     situation.costs = builtin_costs(situation.backend, situation.facts);
     return {};

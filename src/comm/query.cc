@@ -40,6 +40,7 @@ Result<Situation> expected_situation(const Settings& settings, int ranks) {
   situation.facts = classify(all, kind == BackendKind::Cpu ? Between::Hosts : Between::Devices);
   situation.layout = workspace_layout(kind, ranks, settings.capacity_bytes);
   situation.algo = settings.env.algo;
+  situation.max_blocks = settings.max_blocks;
   situation.costs = builtin_costs(kind, situation.facts);
   if (!settings.env.tuner_file.empty()) {
     FCCL_TRY_ASSIGN(text, read_tuner_file(settings.env.tuner_file));

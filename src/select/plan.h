@@ -43,6 +43,7 @@ struct CostRow {
   double fixed_us = 0;
   double us_per_mib_pushed = 0;
   double us_per_mib_local = 0;
+  int max_blocks = 0;  // that a launch takes at most; 0: the backend's own choice
 };
 
 // What is agreed: equal on all ranks.
@@ -51,6 +52,7 @@ struct Situation {
   CommFacts facts;
   WorkspaceLayout layout;
   std::string algo;  // FCCL_ALGO
+  int max_blocks = 0;  // FCCL_MAX_BLOCKS
   std::vector<CostRow> costs;  // of this backend and machine, or from a tuner file
 };
 
@@ -75,6 +77,7 @@ struct Plan {
   int32_t tile_rows = 1;
   uint64_t capacity_bytes = 0;
   uint64_t wire_bytes = 0;  // pushed by one rank in the whole call
+  int max_blocks = 0;  // of a launch; 0: the backend's own choice
 };
 
 Plan make_plan(const Request& request, const Situation& situation);

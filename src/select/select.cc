@@ -119,6 +119,11 @@ Plan plan_with(const Request& r, const Situation& s, AlgoKind algo, ProtocolKind
   cut(r, s, plan);
   const Volume v = volume_of(algo, protocol, s.facts.ranks, tensor_bytes(r));
   plan.wire_bytes = static_cast<uint64_t>(v.pushed * 1048576.0);
+  const CostRow* row = cost_row(s, algo, protocol);
+  plan.max_blocks = s.max_blocks;
+  if (row != nullptr && row->max_blocks != 0 &&
+      (plan.max_blocks == 0 || row->max_blocks < plan.max_blocks))
+    plan.max_blocks = row->max_blocks;
   return plan;
 }
 

@@ -1,5 +1,6 @@
 #include "select/tuner_file.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -13,16 +14,28 @@ namespace {
 
 constexpr size_t kMostBytes = 64 << 10;
 
+bool parse_blocks(const std::string& text, int* blocks) {
+  constexpr int kMostBlocks = 1024;
+  if (text.empty()) return true;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), *blocks);
+  return wrong == std::errc() && end == text.data() + text.size() && *blocks >= 0 &&
+         *blocks <= kMostBlocks;
+}
+
 Result<CostRow> parse_row(const std::string& line, int number) {
   std::istringstream in(line);
   std::string name;
+  std::string blocks;  // may be absent
   std::string rest;
   CostRow row;
   const bool read = static_cast<bool>(in >> name >> row.min_ranks >> row.fixed_us >>
                                       row.us_per_mib_pushed >> row.us_per_mib_local);
-  if (!read || (in >> rest))
-    return error(
-        Code::InvalidArgument, "tuner file, line %d: needs a name and four numbers", number);
+  in >> blocks;
+  if (!read || (in >> rest) || !parse_blocks(blocks, &row.max_blocks))
+    return error(Code::InvalidArgument,
+                 "tuner file, line %d: needs a name, four numbers and perhaps the most blocks of a "
+                 "launch",
+                 number);
   bool known = false;
   for (const auto& [algo, protocol] : all_algorithms()) {
     if (name != algorithm_name(algo, protocol)) continue;

@@ -171,6 +171,11 @@ TEST_CASE("select_a_tuner_file_changes_the_choice_and_bad_ones_are_named") {
   Situation s = cpu_ranks(2);
   s.costs = *costs;
   CHECK(make_plan(fused(1, 4096), s).protocol == ProtocolKind::LL);
+  CHECK(make_plan(fused(1, 4096), s).max_blocks == 0);
+  costs = parse_tuner_text("fccl-tuner 1\noneshot_ll 2 0.1 0 0 24\n");
+  REQUIRE(costs.ok());
+  s.costs = *costs;
+  CHECK(make_plan(fused(1, 4096), s).max_blocks == 24);
   for (const char* bad : {"",
                           "fccl-tuner 2\n",
                           "fccl-tuner 1\n",
@@ -178,6 +183,9 @@ TEST_CASE("select_a_tuner_file_changes_the_choice_and_bad_ones_are_named") {
                           "fccl-tuner 1\noneshot_ll 2 nan 1 1\n",
                           "fccl-tuner 1\noneshot_ll 2 1 1\n",
                           "fccl-tuner 1\noneshot_ll 99 1 1 1\n",
-                          "fccl-tuner 1\noneshot_ll 2 1 1 1 1\n"})
+                          "fccl-tuner 1\noneshot_ll 2 1 1 1 -1\n",
+                          "fccl-tuner 1\noneshot_ll 2 1 1 1 few\n",
+                          "fccl-tuner 1\noneshot_ll 2 1 1 1 2000\n",
+                          "fccl-tuner 1\noneshot_ll 2 1 1 1 1 1\n"})
     CHECK_FALSE(parse_tuner_text(bad).ok());
 }

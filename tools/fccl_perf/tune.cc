@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -44,22 +45,56 @@ std::vector<CostSample> samples_of(const Json& json, const std::string& algorith
   return samples;
 }
 
-// Measures with one algorithm forced; no samples if it cannot serve the shapes.
-std::vector<CostSample> measure_algorithm(Options options, const char* algorithm,
-                                          const std::string& file, int& ranks) {
+// What one algorithm took, in launches of at most `max_blocks` blocks (0: the library's choice).
+struct Trial {
+  int max_blocks = 0;
+  int ranks = 2;
+  int most_used = 0;  // blocks, over the shapes
+  std::vector<CostSample> samples;  // none: it cannot serve the shapes
+
+  double mean_log() const {
+    double sum = 0;
+    for (const CostSample& sample : samples) sum += std::log(sample.us);
+    return samples.empty() ? HUGE_VAL : sum / static_cast<double>(samples.size());
+  }
+};
+
+Trial measure(Options options, const char* algorithm, int max_blocks, const std::string& file) {
+  Trial trial;
+  trial.max_blocks = max_blocks;
   options.algo = algorithm;
+  setenv("FCCL_MAX_BLOCKS", std::to_string(max_blocks).c_str(), 1);
   options.json_file = file;
   options.csv_file.clear();
   options.plot_files.clear();
   options.compare_file.clear();
   options.peers.clear();
   options.in_place = 0;
-  if (launch(options, true) != 0) return {};
+  const int status = launch(options, true);
+  unsetenv("FCCL_MAX_BLOCKS");
+  if (status != 0) return trial;
   std::ifstream in(file);
   const Json json = Json::parse(in, nullptr, false);
-  if (json.is_discarded()) return {};
-  ranks = json["config"].value("ranks", 2);
-  return samples_of(json, algorithm, ranks);
+  if (json.is_discarded()) return trial;
+  trial.ranks = json["config"].value("ranks", 2);
+  trial.samples = samples_of(json, algorithm, trial.ranks);
+  for (const Json& one : json["results"])
+    trial.most_used = std::max(trial.most_used, one.value("blocks", 0));
+  return trial;
+}
+
+// The best of the library's own launch shape and of a half and a quarter of its blocks, by the
+// geometric mean over the shapes. CPU ranks have one block.
+Trial best_trial(const Options& options, const char* algorithm, const std::string& file) {
+  Trial best = measure(options, algorithm, 0, file);
+  const int used = best.most_used;
+  for (const int part : {2, 4}) {
+    if (best.samples.empty() || used < 2 * part) break;
+    Trial trial = measure(options, algorithm, used / part, file);
+    if (trial.samples.size() == best.samples.size() && trial.mean_log() < best.mean_log())
+      best = std::move(trial);
+  }
+  return best;
 }
 
 }  // namespace
@@ -71,24 +106,24 @@ int tune(const Options& options) {
   close(handle);
   std::string text =
       "fccl-tuner 1\n# algorithm            min_ranks  fixed_us  us_per_mib_pushed  "
-      "us_per_mib_local\n";
+      "us_per_mib_local  max_blocks\n";
   int fitted = 0;
   for (const char* algorithm : kAlgorithms) {
-    int ranks = 2;
-    const std::vector<CostSample> samples = measure_algorithm(options, algorithm, file, ranks);
-    if (samples.empty()) {
+    const Trial trial = best_trial(options, algorithm, file);
+    if (trial.samples.empty()) {
       text += fmt::format("# {} does not serve these shapes here\n", algorithm);
       continue;
     }
-    const CostFit fit = fit_costs(samples);
-    text += fmt::format("{:<22} {:>10} {:>9.3f} {:>18.3f} {:>17.3f}\n",
+    const CostFit fit = fit_costs(trial.samples);
+    text += fmt::format("{:<22} {:>10} {:>9.3f} {:>18.3f} {:>17.3f} {:>11}\n",
                         algorithm,
-                        ranks,
+                        trial.ranks,
                         fit.fixed_us,
                         fit.us_per_mib_pushed,
-                        fit.us_per_mib_local);
+                        fit.us_per_mib_local,
+                        trial.max_blocks);
     text += fmt::format("#   {} shapes, model off by {:.0f} % (root mean square)\n",
-                        samples.size(),
+                        trial.samples.size(),
                         fit.relative_error * 100);
     ++fitted;
   }
