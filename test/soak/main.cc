@@ -147,6 +147,7 @@ int soak(const Options& o) {
 
 int main(int count, char** words) {
   using namespace fccl::test;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Options options;
   if (!parse(count, words, options)) return usage();
   if (options.rank) {
