@@ -62,11 +62,14 @@ void cut(const Request& r, const Situation& s, Plan& plan) {
                         (owned ? static_cast<uint64_t>(ranks) : 1);
   plan.launches = (rows + fit - 1) / fit;
   plan.chunk_rows = plan.launches <= 1 ? rows : (rows + plan.launches - 1) / plan.launches;
-  // A tile is what is pushed before it is waited for: large enough that its arrival costs little,
-  // small enough that peers start early; and no more tiles than signal pads.
+  // A tile is what is pushed before it is waited for. On a CPU, which takes them one after the
+  // other: large enough that its arrival costs little, small enough that peers start early. On a
+  // GPU, where each block takes one: a row. Arrivals by flags need a pad for each tile.
   constexpr int64_t kTileBytes = 64 << 10;
-  const int64_t by_bytes = kTileBytes / (packs_of(r) * static_cast<int64_t>(kPack));
-  const int64_t by_pads = (plan.chunk_rows + kMaxTiles - 1) / kMaxTiles;
+  const bool cpu = s.backend == BackendKind::Cpu;
+  const int64_t by_bytes = cpu ? kTileBytes / (packs_of(r) * static_cast<int64_t>(kPack)) : 1;
+  const bool pads = plan.protocol == ProtocolKind::Flags;
+  const int64_t by_pads = pads ? (plan.chunk_rows + kMaxTiles - 1) / kMaxTiles : 1;
   plan.tile_rows = static_cast<int32_t>(std::max({int64_t{1}, by_bytes, by_pads}));
 }
 
