@@ -22,10 +22,11 @@ std::string burst(const AbiRank& rank, std::vector<RankJob>& jobs) {
 
 }  // namespace
 
-std::string abi_exact(uint64_t seed) {
-  const AbiOptions options = abi_options(2);
+std::string abi_exact(uint64_t seed, int ranks) {
+  const AbiOptions options = abi_options(ranks);
   std::vector<FusedJobs> bursts;
-  for (uint64_t b = 0; b < 6; ++b) bursts.push_back(random_jobs(7, mix(seed, b), 2, kMostElements));
+  for (uint64_t b = 0; b < 6; ++b)
+    bursts.push_back(random_jobs(7, mix(seed, b), ranks, kMostElements));
   return abi_threads(options, [&](AbiRank& rank) -> std::string {
     for (const FusedJobs& jobs : bursts) {
       auto mine = on_rank(jobs, rank.rank);
@@ -36,7 +37,7 @@ std::string abi_exact(uint64_t seed) {
   });
 }
 
-std::string abi_algorithms(uint64_t seed) {
+std::string abi_algorithms(uint64_t seed, int ranks) {
   const char* const names[] = {"oneshot_lamport",
                                "oneshot_flags",
                                "oneshot_ll",
@@ -44,10 +45,10 @@ std::string abi_algorithms(uint64_t seed) {
                                "twoshot_rows",
                                "twoshot_cols_lamport",
                                "twoshot_cols"};
-  const FusedJobs jobs = random_jobs(9, mix(seed, 77), 2, kMostElements);
+  const FusedJobs jobs = random_jobs(9, mix(seed, 77), ranks, kMostElements);
   for (const char* name : names) {
     const std::string wrong =
-        abi_threads(abi_options(2, {{"FCCL_ALGO", name}}), [&](AbiRank& rank) -> std::string {
+        abi_threads(abi_options(ranks, {{"FCCL_ALGO", name}}), [&](AbiRank& rank) -> std::string {
           auto mine = on_rank(jobs, rank.rank);
           ABI_EXPECT_OK(burst(rank, mine));
           rank.meet();

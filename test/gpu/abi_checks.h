@@ -6,8 +6,8 @@
 namespace fccl::test {
 
 // abi_calls.cc
-std::string abi_exact(uint64_t seed);
-std::string abi_algorithms(uint64_t seed);
+std::string abi_exact(uint64_t seed, int ranks);
+std::string abi_algorithms(uint64_t seed, int ranks);
 std::string abi_collectives(uint64_t seed);
 std::string abi_streams();
 std::string abi_long_rows();
@@ -35,7 +35,7 @@ std::string abi_abort();
 std::string abi_many_rounds(int rounds);
 
 // abi_processes.cc
-std::string abi_processes_exact(bool hide_other_gpus);
+std::string abi_processes_exact(int ranks, bool hide_other_gpus);
 std::string abi_processes_share();
 std::string abi_process_killed();
 std::string abi_process_speed();

@@ -21,8 +21,8 @@ struct Part {
 
 const Part kParts[] = {
     {"memory", abi_memory_and_init},
-    {"exact", [] { return abi_exact(1); }},
-    {"algorithms", [] { return abi_algorithms(1); }},
+    {"exact", [] { return abi_exact(1, 2); }},
+    {"algorithms", [] { return abi_algorithms(1, 2); }},
     {"collectives", [] { return abi_collectives(1); }},
     {"long", abi_long_rows},
     {"streams", abi_streams},
@@ -40,14 +40,18 @@ const Part kParts[] = {
     {"mismatch", abi_mismatch},
     {"abort", abi_abort},
     {"rounds", [] { return abi_many_rounds(30); }},
-    {"processes", [] { return abi_processes_exact(false); }},
-    {"hidden_gpus", [] { return abi_processes_exact(true); }},
+    {"processes", [] { return abi_processes_exact(2, false); }},
+    {"hidden_gpus", [] { return abi_processes_exact(2, true); }},
     {"process_share", abi_processes_share},
     {"killed", abi_process_killed},
     {"enqueue", abi_enqueue},
     {"speed", abi_speed},
     {"process_speed", abi_process_speed},
     {"soak", [] { return abi_soak(100000, 1); }, true},
+    // A rank on each GPU of FCCL_TEST_GPUS.
+    {"all_exact", [] { return abi_exact(1, devices_to_use()); }, true},
+    {"all_algorithms", [] { return abi_algorithms(1, devices_to_use()); }, true},
+    {"all_processes", [] { return abi_processes_exact(devices_to_use(), false); }, true},
 };
 
 bool wanted(const Part& part, int argc, char** argv) {

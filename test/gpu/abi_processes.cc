@@ -164,12 +164,12 @@ int abi_child(int argc, char** argv) {
 
 // ---------------------------------------------------------------- the parent
 
-std::string abi_processes_exact(bool hide_other_gpus) {
-  const int devices = std::min(device_count(), 2);
-  std::vector<Variables> environments(2);
-  for (int r = 0; r < 2 && hide_other_gpus; ++r)
+std::string abi_processes_exact(int ranks, bool hide_other_gpus) {
+  const int devices = devices_to_use();
+  std::vector<Variables> environments(static_cast<size_t>(ranks));
+  for (int r = 0; r < ranks && hide_other_gpus; ++r)
     environments[static_cast<size_t>(r)] = {{"CUDA_VISIBLE_DEVICES", std::to_string(r % devices)}};
-  return run_children("exact", 2, environments);
+  return run_children("exact", ranks, environments);
 }
 
 std::string abi_processes_share() {

@@ -40,10 +40,15 @@ int device_count() {
   return count;
 }
 
+int devices_to_use() {
+  const char* most = std::getenv("FCCL_TEST_GPUS");
+  return std::min(device_count(), most == nullptr ? 2 : std::max(std::atoi(most), 1));
+}
+
 AbiOptions abi_options(int ranks, Variables environment) {
   AbiOptions options;
   options.ranks = ranks;
-  options.devices = std::min(device_count(), 2);
+  options.devices = devices_to_use();
   options.config.backend = fcclBackendCuda;
   options.config.shared_device = ranks > options.devices ? 1 : 0;
   options.config.init_timeout_ms = 20000;

@@ -21,6 +21,8 @@ void check_cuda_call(cudaError_t result, const char* what, const char* file, int
 #define CUDA_OK(call) ::fccl::test::check_cuda_call((call), #call, __FILE__, __LINE__)
 
 int device_count();
+// The GPUs that tests spread their ranks over: two, or as FCCL_TEST_GPUS says.
+int devices_to_use();
 
 struct AbiOptions {
   int ranks = 2;

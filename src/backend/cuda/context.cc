@@ -15,12 +15,10 @@ constexpr int64_t kRetireMs =
 }  // namespace
 
 CudaContext::CudaContext(CudaDevice& device, const Config& config)
-    : device_(device), pdl_(config.pdl != 0), order_(device, config.graph_mixing != 0) {
-  device_.users().fetch_add(1);
-}
+    : device_(device), pdl_(config.pdl != 0), order_(device, config.graph_mixing != 0) {}
 
 CudaContext::~CudaContext() {
-  if (!retired_) device_.users().fetch_sub(1);
+  if (!retired_) stop_using();
 }
 
 Result<std::unique_ptr<DeviceContext>> CudaContext::open(const OpenArgs& args) {
@@ -80,9 +78,15 @@ Result<std::shared_ptr<HostWords>> CudaContext::host_words() {
 
 Status CudaContext::prepare(int ranks, int ranks_on_device) {
   ranks_on_device_ = ranks_on_device;
+  // A rank alone waits for nobody: its kernels end, and need no room beside others.
+  if (ranks > 1 && !std::exchange(uses_, true)) device_.users().fetch_add(1);
   const DeviceScope scope(device_);
   FCCL_TRY(scope.status());
   return device_.kernels().load(ranks);
+}
+
+void CudaContext::stop_using() {
+  if (std::exchange(uses_, false)) device_.users().fetch_sub(1);
 }
 
 int CudaContext::sharers() const {
@@ -194,7 +198,7 @@ void CudaContext::retire(std::vector<std::shared_ptr<void>> kept) {
     const uint32_t closed = kPoisonedGeneration;  // replays leave at entry
     static_cast<void>(copy_in(&control_->line.gen, &closed, sizeof closed));
   }
-  device_.users().fetch_sub(1);
+  stop_using();
   if (!ended.ok()) {
     keep_for_good(std::move(kept));
     return;

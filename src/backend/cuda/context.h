@@ -37,6 +37,7 @@ class CudaContext : public DeviceContext {
  private:
   CudaContext(CudaDevice& device, const Config& config);
   Status copy(void* to, const void* from, uint64_t bytes);
+  void stop_using();
   int sharers() const;
   Status launch_here(const Launch& launch, cudaStream_t stream);
 
@@ -46,6 +47,7 @@ class CudaContext : public DeviceContext {
   HostWords* words_ = nullptr;  // owned by the communicator
   Control* control_ = nullptr;  // of the own window, from the first launch on
   int ranks_on_device_ = 1;
+  bool uses_ = false;  // counted in device_.users()
   bool retired_ = false;
 };
 

@@ -34,7 +34,7 @@ class CudaDevice {
   // each other.
   cudaStream_t stream() const { return stream_; }
 
-  // Communicators of this process that may launch here now.
+  // Communicators of this process whose kernels may wait for a peer here now.
   std::atomic<int>& users() { return users_; }
 
   // Zeroed, mapped to every device; given back to the page when the last user lets go.
