@@ -248,6 +248,7 @@ uint64_t number_from(const char* variable, uint64_t otherwise) {
 
 void walk(uint64_t seed, uint64_t first, uint64_t rounds) {
   const auto named = named_things();
+  std::thread([] {}).join();  // ThreadSanitizer starts a thread of its own with the first
   const Holdings before = own_holdings();
   Tally tally;
   for (uint64_t number = first; number < first + rounds; ++number) {
