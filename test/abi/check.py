@@ -99,12 +99,13 @@ def module(library):
 
 def level(name, objects):
     """A weak symbol of a v4 object that a v2 object also has may win at link time: an illegal instruction
-    on an old CPU. So each must carry the level's, or the instruction set's (Highway), namespace."""
+    on an old CPU. So each must carry a namespace of the level, or the instruction set's (Highway)."""
     wrong = []
+    spaces = [f"{len(space)}{space}" for space in (name, name + "_wide")]
     for path in objects.split(";"):
         for line in output("nm", "--defined-only", path).splitlines():
             kind, symbol = line.split()[-2:]
-            mine = f"{len(name)}{name}" in symbol or re.search(r"\d+N_[A-Z0-9]+", symbol)
+            mine = any(space in symbol for space in spaces) or re.search(r"\d+N_[A-Z0-9]+", symbol)
             if kind in "TDBRVWu" and not mine:
                 wrong.append(f"{Path(path).name}: {kind} {symbol}")
     return wrong
