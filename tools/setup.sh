@@ -4,8 +4,8 @@
 # packages and ends with status 2.
 set -eu
 base="g++ make cmake ninja-build pkg-config catch2 libhwloc-dev libhwloc15 libhwy-dev libsodium-dev
-  libcli11-dev libfmt-dev nlohmann-json3-dev python3 gnuplot-nox"
-ci="git clang-14 libclang-rt-14-dev clang-format-14 spin"
+  libcli11-dev libfmt-dev nlohmann-json3-dev python3 gnuplot-nox spin"
+ci="git clang-14 libclang-rt-14-dev clang-format-14"
 bench="libgloo-dev libopenmpi-dev openmpi-bin"
 hip="clang-22 lld-22 llvm-22 python3"
 
