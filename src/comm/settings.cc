@@ -50,10 +50,12 @@ Result<uint64_t> capacity_of(const Settings& s) {
   if (s.env.workspace_bytes != 0) return static_cast<uint64_t>(s.env.workspace_bytes);
   if (s.max_tokens == 0 || s.hidden == 0) return uint64_t{0};
   const int64_t row = (s.hidden * element_bytes(s.type) + 15) / 16 * 16;
-  if (s.max_tokens > (int64_t{1} << 46) / row)
+  if (s.max_tokens >= (int64_t{1} << 46) / row)
     return error(Code::InvalidArgument,
                  "config.max_tokens x config.hidden is more than 2^46 bytes");
-  return static_cast<uint64_t>(row * s.max_tokens);
+  // One row more: where rows are owned, fewer than ranks or an odd count leave a rank with a row
+  // above its even share.
+  return static_cast<uint64_t>(row * (s.max_tokens + 1));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/config.h"
+#include "comm/settings.h"
 #include "harness/catch.h"
 #include "memory/workspace.h"
 #include "select/algorithms.h"
@@ -122,6 +123,30 @@ TEST_CASE("select_huge_tensors_are_cut_and_sizes_do_not_overflow") {
   int64_t rows = 0;
   for (int64_t i = 0; i < plan.launches; ++i) rows += plan.chunk_rows;
   CHECK(rows * (plan.algo == AlgoKind::TwoshotRows ? 8 : 1) >= 131072);
+}
+
+TEST_CASE("select_what_a_config_asks_room_for_runs_in_one_launch_by_every_path") {
+  for (const int ranks : {2, 3, 4, 8})
+    for (const int64_t tokens : {1, 2, 3, 5, 9, 64})
+      for (const int64_t hidden : {64, 4096, 8191, 16384}) {
+        fcclConfig config = FCCL_CONFIG_INITIALIZER;
+        config.max_tokens = tokens;
+        config.hidden = hidden;
+        config.datatype = fcclBfloat16;
+        auto settings = make_settings(config);
+        REQUIRE(settings.ok());
+        Situation s = cpu_ranks(ranks);
+        s.layout = workspace_layout(BackendKind::Cpu, ranks, settings->capacity_bytes);
+        for (const auto& [algo, protocol] : all_algorithms()) {
+          if (protocol == ProtocolKind::LL) continue;  // for small messages; its room is fixed
+          s.algo = algorithm_name(algo, protocol);
+          const Plan plan = make_plan(fused(tokens, hidden), s);
+          INFO(s.algo << ", " << ranks << " ranks, " << tokens << " x " << hidden << ": "
+                      << plan.reason);
+          REQUIRE(plan.supported);
+          CHECK(plan.launches == 1);
+        }
+      }
 }
 
 TEST_CASE("select_a_row_that_fits_nowhere_is_out_of_resources") {
