@@ -1,5 +1,7 @@
 // The built-in cost tables. Each line: fixed cost of a launch, cost of a MiB pushed to peers, cost
 // of a MiB read or written locally. Where they come from stands beside them.
+#include <algorithm>
+
 #include "select/plan.h"
 
 namespace fccl {
@@ -10,9 +12,13 @@ constexpr double kMiB = 1048576.0;
 // CPU ranks: measured on 2 cores of a server, 2 ranks, bf16, hidden 4096, 1 to 128 tokens, warm
 // caches. Flags win at every size: a mailbox line changes its owner three times (push, read,
 // re-arm), a staged line twice. Over two sockets a line costs about twice as much to move. With
-// more ranks than CPUs each hop waits until all ranks had their turn.
+// more ranks than CPUs the ranks of a CPU do their work one after the other, and each hop waits
+// until all had their turn: whatever leaves ranks less to do wins.
 std::vector<CostRow> cpu_costs(const CommFacts& facts) {
-  constexpr double kTurnUs = 1.2;
+  constexpr double kTurnUs = 0.7;  // to give a CPU to another rank
+  double crowding = 1;  // ranks of a CPU
+  for (const HostFacts& host : facts.hosts)
+    crowding = std::max(crowding, static_cast<double>(host.ranks.size()) / std::max(host.cpus, 1));
   std::vector<CostRow> rows = {
       {AlgoKind::Oneshot, ProtocolKind::Flags, 0, 0.8, 80, 112},
       {AlgoKind::TwoshotCols, ProtocolKind::Flags, 0, 2.5, 80, 160},
@@ -28,7 +34,10 @@ std::vector<CostRow> cpu_costs(const CommFacts& facts) {
       row.fixed_us *= hops == 1 ? 1.5 : 2.0;
       row.us_per_mib_pushed *= 2.0;
     }
-    if (facts.oversubscribed) row.fixed_us += hops * kTurnUs * facts.max_ranks_per_host;
+    if (!facts.oversubscribed) continue;
+    row.fixed_us = crowding * (row.fixed_us + hops * kTurnUs);
+    row.us_per_mib_pushed *= crowding;
+    row.us_per_mib_local *= crowding;
   }
   return rows;
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <memory>
 
 #include "harness/comm_case.h"
@@ -69,8 +70,12 @@ std::string Life::judge(fcclComm_t comm, fcclResult_t code, const char* what, in
     case Fault::None:
       break;
     case Fault::Abort:
-      explained = explained && call >= 0 &&
-                  (own_abort ? code == fcclAborted : code == fcclRemoteError && is_named);
+      // A split is a vote: all get the one error of the rank that failed.
+      explained =
+          explained && call >= 0 &&
+          (own_abort ? code == fcclAborted
+                     : is_named && (code == fcclRemoteError ||
+                                    (code == fcclAborted && std::strcmp(what, "split") == 0)));
       break;
     case Fault::Leave:
       explained =
