@@ -69,14 +69,16 @@ std::string Life::judge(fcclComm_t comm, fcclResult_t code, const char* what, in
   switch (plan_.fault) {
     case Fault::None:
       break;
-    case Fault::Abort:
-      // A split is a vote: all get the one error of the rank that failed.
-      explained =
-          explained && call >= 0 &&
-          (own_abort ? code == fcclAborted
-                     : is_named && (code == fcclRemoteError ||
-                                    (code == fcclAborted && std::strcmp(what, "split") == 0)));
+    case Fault::Abort: {
+      // A split is a vote: all get the one error of the rank that failed, and the rank that aborts
+      // may hear first of a peer that left because of it.
+      const bool voted = std::strcmp(what, "split") == 0;
+      const bool aborted = code == fcclAborted && (own_abort || (voted && is_named));
+      const bool remote =
+          code == fcclRemoteError && (own_abort ? voted && names_some_rank(text) : is_named);
+      explained = explained && call >= 0 && (aborted || remote);
       break;
+    }
     case Fault::Leave:
       explained =
           explained && call >= first_call_that_may_fail() && code == fcclRemoteError && is_named;
