@@ -1,10 +1,10 @@
 #include "bootstrap/fork_guard.h"
 
 #include <pthread.h>
-#include <sys/mman.h>
 
 #include <chrono>
-#include <new>
+
+#include "base/wiped_word.h"
 
 namespace fccl {
 namespace {
@@ -37,21 +37,12 @@ int take_row(int fd) {
   return -1;
 }
 
-// A word that is 0 in a child after fork, or null where the kernel cannot do that.
 std::atomic<uint64_t>* wiped_word() {
-  static std::atomic<uint64_t>* const word = []() -> std::atomic<uint64_t>* {
-    const size_t bytes = sizeof(std::atomic<uint64_t>);
-    void* page = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return nullptr;
-    if (::madvise(page, bytes, MADV_WIPEONFORK) == 0) return new (page) std::atomic<uint64_t>(0);
-    ::munmap(page, bytes);
-    return nullptr;
-  }();
+  static std::atomic<uint64_t>* const word = make_wiped_word();
   return word;
 }
 
-// What this process writes there: not the process id, which a child in a namespace of its own may
-// share with its parent.
+// What this process writes there.
 uint64_t value_of_this_process(std::atomic<uint64_t>* word) {
   if (word == nullptr) return static_cast<uint64_t>(getpid());
   uint64_t value = word->load();

@@ -2,8 +2,10 @@
 // all.
 //
 //   fccl-tuner 1
-//   # algorithm            min_ranks  fixed_us  us_per_mib_pushed  us_per_mib_local
-//   oneshot_lamport        2          2.1       2.9                0.2
+//   # algorithm            min_ranks  fixed_us  us_per_mib_pushed  us_per_mib_local  max_blocks
+//   oneshot_lamport        2          2.1       2.9                0.2               0
+//
+// The last number may be absent: the most blocks of a launch, 0 the backend's own choice.
 #pragma once
 #include <string>
 #include <vector>

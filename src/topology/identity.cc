@@ -1,14 +1,13 @@
 // See identity.h.
 #include "topology/identity.h"
 
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <new>
 
+#include "base/wiped_word.h"
 #include "topology/detect.h"
 #include "topology/text_file.h"
 
@@ -32,19 +31,12 @@ uint64_t random_number() {
   return number | 1;  // 0 means "not drawn yet"
 }
 
-// A page that the kernel zeroes in a forked child, so that the child draws anew even if it gets the
-// parent's process id in a new namespace. Where it cannot be had, the process id alone tells apart.
+// A forked child draws anew. Where the word cannot be had, the process id alone tells apart.
 std::atomic<uint64_t>* seed_word() {
   static std::atomic<uint64_t> plain{0};
   static std::atomic<uint64_t>* const word = [] {
-    const size_t bytes = sizeof(std::atomic<uint64_t>);
-    void* page = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) return &plain;
-    if (::madvise(page, bytes, MADV_WIPEONFORK) != 0) {
-      ::munmap(page, bytes);
-      return &plain;
-    }
-    return new (page) std::atomic<uint64_t>(0);
+    std::atomic<uint64_t>* wiped = make_wiped_word();
+    return wiped != nullptr ? wiped : &plain;
   }();
   return word;
 }

@@ -63,7 +63,7 @@ Trial measure(Options options, const char* algorithm, int max_blocks, const std:
   Trial trial;
   trial.max_blocks = max_blocks;
   options.algo = algorithm;
-  setenv("FCCL_MAX_BLOCKS", std::to_string(max_blocks).c_str(), 1);
+  if (max_blocks != 0) setenv("FCCL_MAX_BLOCKS", std::to_string(max_blocks).c_str(), 1);
   options.json_file = file;
   options.csv_file.clear();
   options.plot_files.clear();
@@ -71,7 +71,7 @@ Trial measure(Options options, const char* algorithm, int max_blocks, const std:
   options.peers.clear();
   options.in_place = 0;
   const int status = launch(options, true);
-  unsetenv("FCCL_MAX_BLOCKS");
+  if (max_blocks != 0) unsetenv("FCCL_MAX_BLOCKS");
   if (status != 0) return trial;
   std::ifstream in(file);
   const Json json = Json::parse(in, nullptr, false);
