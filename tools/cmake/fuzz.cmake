@@ -17,5 +17,6 @@ foreach(source ${fuzzers})
   endif()
   add_test(NAME fuzz_${name} COMMAND fuzz_${name} -max_total_time=${FCCL_FUZZ_SECONDS} -timeout=10
     -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${CMAKE_BINARY_DIR}/ ${found} ${seeds})
-  set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 300)
+  math(EXPR longest "${FCCL_FUZZ_SECONDS} + 300")
+  set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT ${longest})
 endforeach()
