@@ -83,7 +83,7 @@ class TwoshotRows {
     auto squares = blk_.squares(a_.packs);
     const Range own = range_of(a_.ex.rank);
     const bool ok = each_tile(own, [&](int tile, int first, int last) {
-      if (!scatter_.acquire(blk_, tile, first)) return false;
+      if (!scatter_.acquire_own(blk_, tile, first)) return false;
       for (int row = first; row < last; ++row)
         if (!own_row<kSharded>(own, row, kept, squares)) return false;
       gather_.publish(blk_, tile);

@@ -28,7 +28,7 @@
 #define FCCL_PACK_BYTES 16
 #endif
 // Readers of flag-ordered staging fetch it from the sender's window.
-#define FCCL_PULL_STAGING 1
+#define FCCL_READERS_PULL 1
 #define FCCL_ROW_POINTERS 1
 #define FCCL_POLL_WITHOUT_BRANCHES 0
 #if defined(__SANITIZE_THREAD__)

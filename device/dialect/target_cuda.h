@@ -17,6 +17,6 @@
 #define FCCL_TARGET FCCL_CUDA_NAME(FCCL_CUDA_PACKS)
 #define FCCL_ROW_PACKS FCCL_CUDA_PACKS
 // Senders store into the receivers' windows: a remote load would be a round trip.
-#define FCCL_PULL_STAGING 0
+#define FCCL_READERS_PULL 0
 #define FCCL_ROW_POINTERS 0
 #define FCCL_POLL_WITHOUT_BRANCHES 0

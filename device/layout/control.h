@@ -16,9 +16,10 @@
 //   doorbell: CPU ranks; the owner counts its sleepers, peers that have stored and see any count it
 //   up and wake them.
 //
-//   headers: peers; one line per generation and sender, never re-armed (an older epoch = absent).
+//   headers: peers, or on CPU ranks the owner; one per generation and sender, never re-armed (an
+//   older epoch = absent).
 //
-//   pads: peers; epochs, monotone, never consumed.
+//   pads: peers, or on CPU ranks the owner (flags.h); epochs, monotone, never consumed.
 #pragma once
 #include <cstddef>
 #include <cstdint>

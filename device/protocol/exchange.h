@@ -3,8 +3,8 @@
 // WORDS. The control line {epoch, gen, seq} of a rank is read by all blocks at entry and written
 // once, by the last block to have read it: epoch + 1, gen rotates 0 1 2, seq + 1. Nobody else
 // writes it but a failure, which poisons `gen`. The header of a call, {epoch, hash, tokens}, is
-// stored by block 0 of each rank into headers[gen][rank] of every peer; it is read in slow paths,
-// and by all in checked mode.
+// stored by block 0 of each rank into headers[gen][rank] of every peer, or of its own window where
+// readers pull; it is read in slow paths, and by all in checked mode.
 //
 // WHY THREE GENERATIONS ARE ENOUGH. (i) The launches of one rank are ordered. (ii) An exchange is
 // closed: a rank leaves exchange n only after it has received, directly or through others,
@@ -79,6 +79,15 @@ FCCL_DEVICE int window_of(const ExchangeArgs& ex, int q) {
   return q >= ex.rank ? q - ex.rank : q - ex.rank + ex.ranks;
 }
 
+// On the CPU a rank writes headers, pads and staging into its own window and its peers read them
+// there: one store however many peers there are. Elsewhere they are pushed into every peer's.
+constexpr bool kReadersPull = FCCL_READERS_PULL != 0;
+
+// The header that rank `q` left for this rank.
+FCCL_DEVICE const CallHeader& header_of(const ExchangeArgs& ex, uint32_t gen, int q) {
+  return control_of(ex, kReadersPull ? window_of(ex, q) : 0).headers[gen][q];
+}
+
 // Whom a lane waits for, and where, as the record will tell it.
 struct Waiting {
   int peer;
@@ -114,7 +123,7 @@ FCCL_SLOW void report_failure(const ExchangeArgs& ex, ControlLine line, bool wri
   Control& own = control_of(ex, 0);
   if (write_record) {
     FailureRecord& record = *ex.record;
-    const CallHeader seen = load_header(own.headers[line.gen][record.peer]);
+    const CallHeader seen = load_header(header_of(ex, line.gen, record.peer));
     record.epoch = line.epoch;
     record.seen = seen.epoch;
     record.expected = line.epoch;
@@ -140,7 +149,7 @@ FCCL_DEVICE int must_stop(const ExchangeArgs& ex, uint64_t epoch, uint32_t gen, 
   }
   // The host's word first: a rank that left had stored its header before it said good-bye.
   uint32_t word = host_word(ex.host_abort);
-  const CallHeader seen = load_header(own.headers[gen][at.peer]);
+  const CallHeader seen = load_header(header_of(ex, gen, at.peer));
   // Who left in order owes nothing of the exchanges that it entered.
   if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == epoch))
     word = 0;
@@ -171,11 +180,16 @@ class Exchange {
   FCCL_DEVICE void push_header(Block& blk) const {
     if (blk.id() != 0) return;
     const CallHeader header{line_.epoch, ex_.hash, ex_.tokens};
-    each_rank<kRanks>(ex_, 1, [&](int i) {
+    const auto leave = [&](int i) {
       blk.by_lane(i,
                   [&] { store_header(control_of(ex_, i).headers[line_.gen][ex_.rank], header); });
-    });
-    Block::ring_peers(ex_, rank_count<kRanks>(ex_));
+    };
+    if constexpr (kReadersPull) {
+      leave(0);
+    } else {
+      each_rank<kRanks>(ex_, 1, leave);
+    }
+    if (ex_.checked) Block::ring_peers(ex_, rank_count<kRanks>(ex_));  // nobody else waits for it
   }
 
   // Checked mode: waits for every peer's header and compares. False: failed. Instances that are
@@ -230,7 +244,7 @@ class Exchange {
 
  private:
   FCCL_DEVICE void compare_header(Block& blk, int q) const {
-    const CallHeader& header = control_of(ex_, 0).headers[line_.gen][q];
+    const CallHeader& header = header_of(ex_, line_.gen, q);
     const Waiting at{q, 0, 0};
     wait(
         blk, [&] { return load_header(header).epoch == line_.epoch; }, [&] { return at; });

@@ -5,6 +5,8 @@
  * MEMORY. What a block stores into staging is in flight until the memory performs it, in any order;
  * an arrival at a pad is a release: it is performed after all earlier stores of its block, and later
  * arrivals behind it in any order. What a launch stored is performed when the launch has ended.
+ * Pads stand at each reader here, as on a GPU; the one pad that CPU readers share is the case in
+ * which all of them are performed at once.
  *
  * PROPERTY. Whoever reads staging finds the data of this call (assert) and nobody waits for ever
  * (spin's search for invalid end states). Runs are bounded, because pads are monotone: a pad that no

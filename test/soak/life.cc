@@ -76,7 +76,9 @@ std::string Life::judge(fcclComm_t comm, fcclResult_t code, const char* what, in
       const bool aborted = code == fcclAborted && (own_abort || (voted && is_named));
       const bool remote =
           code == fcclRemoteError && (own_abort ? voted && names_some_rank(text) : is_named);
-      explained = explained && call >= 0 && (aborted || remote);
+      // In its first call it may abort before the last vote of init has reached all.
+      const bool joining = call < 0 && remote && plan_.fault_call == 0 && !own_abort;
+      explained = explained && (call >= 0 ? aborted || remote : joining);
       break;
     }
     case Fault::Leave:
