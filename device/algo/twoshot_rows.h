@@ -9,8 +9,11 @@
 // the second waits for the first of others, the third for the second: with a resident grid nobody
 // waits in a circle. Closed: whoever gets a row of owner o gets something of every rank through it,
 // and every launch has at least one row.
+//
+// One row for CPU ranks that share CPUs (kLastReduces): its owner is the last rank to arrive.
 #pragma once
 #include "device/algo/steps.h"
+#include "device/protocol/roll_call.h"
 
 namespace fccl::FCCL_TARGET {
 
@@ -38,7 +41,8 @@ class TwoshotRows {
   FCCL_DEVICE TwoshotRows(Block& blk, const KernelArgs& a, Exchange<kRanks>& exchange)
       : blk_(blk),
         a_(a),
-        scatter_(exchange, 0, Hop::Scatter),
+        exchange_(exchange),
+        scatter_(exchange, 0, last_reduces(a) ? Hop::Gather : Hop::Scatter),
         gather_(exchange, 1, Hop::Gather),
         epilogue_(a),
         input_(input_rows<Epilogue>(a)) {}
@@ -68,7 +72,19 @@ class TwoshotRows {
     return true;
   }
 
+  // Of targets whose readers pull: any rank must find every part.
+  static constexpr bool kRollCalls = kReadersPull && Protocol<kRanks>::kind == ProtocolKind::Flags;
+  FCCL_DEVICE static bool last_reduces(const KernelArgs& a) {
+    return kRollCalls && (a.flags & kLastReduces) != 0;
+  }
+
   FCCL_DEVICE void run_phases() {
+    if constexpr (kRollCalls) {
+      if (last_reduces(a_)) {
+        if (blk_.id() == 0) run_one_row();
+        return;
+      }
+    }
     if constexpr (Epilogue::kNorm) {
       if (epilogue_.sharded()) return run_phases_as<true>();
     }
@@ -94,6 +110,22 @@ class TwoshotRows {
     each_rank<kRanks>(a_.ex, 1, [&](int i) {
       all = all && copy_rows<kSharded>(owner_at(i), range_of(owner_at(i)), kept, squares);
     });
+  }
+
+  FCCL_DEVICE void run_one_row() {
+    const auto input = input_.row(0);
+    const auto out = scatter_.sender_to_all(1);
+    blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(p, input.load(p)); });
+    auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
+    auto squares = blk_.squares(a_.packs);
+    const Range row{0, 1, 0};
+    const RollCall<kRanks> roll_call(exchange_);
+    if (roll_call.arrive(blk_)) {
+      if (own_row<false>(row, 0, kept, squares)) roll_call.tell_made();
+    } else {
+      const int owner = roll_call.wait_until_made(blk_);
+      if (owner >= 0) copy_row<false>(owner, 0, 0, kept, squares);
+    }
   }
 
   FCCL_DEVICE void push_to_owner(int i, const Range& range) {
@@ -190,6 +222,7 @@ class TwoshotRows {
 
   Block& blk_;
   const KernelArgs& a_;
+  const Exchange<kRanks>& exchange_;
   const Protocol<kRanks> scatter_;
   const Protocol<kRanks> gather_;
   const Epilogue epilogue_;

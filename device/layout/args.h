@@ -37,6 +37,7 @@ enum KernelFlags : uint32_t {
   kRoundSum = 1u << 3,  // numerics "as unfused"
   kResidualSharded = 1u << 4,  // residual and residual_out hold the own rows only
   kEarlyTrigger = 1u << 5,  // kernels that follow may be set up once the last row is pushed
+  kLastReduces = 1u << 6,  // two-shot rows, CPU ranks, one row: the last rank to arrive owns it
 };
 
 struct KernelArgs {

@@ -20,6 +20,8 @@
 //   older epoch = absent).
 //
 //   pads: peers, or on CPU ranks the owner (flags.h); epochs, monotone, never consumed.
+//
+//   roll_call: all CPU ranks, in the window of rank 0 (roll_call.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +54,11 @@ struct Doorbell {
   uint32_t sleepers;
 };
 
+struct RollCallWords {
+  uint64_t arrived;
+  alignas(128) uint64_t made;
+};
+
 struct alignas(128) Control {
   ControlLine line;
   alignas(128) uint32_t ticket;
@@ -61,6 +68,7 @@ struct alignas(128) Control {
   alignas(128) Doorbell doorbell;
   alignas(128) CallHeader headers[kGenerations][kMaxRanks];
   alignas(128) uint64_t pads[kHops][kMaxRanks][kMaxTiles];
+  alignas(128) RollCallWords roll_call;
 };
 static_assert(sizeof(ControlLine) == 16 && sizeof(CallHeader) == 16);
 static_assert(offsetof(Control, ticket) == 128 && offsetof(Control, status) == 256 &&

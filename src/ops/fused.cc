@@ -74,6 +74,7 @@ void advance(Tensor& t, int64_t rows) {
 Status launch_chunks(const fcclFusedArgs& a, Launch& launch, const Plan& plan, uint32_t call,
                      Communicator& comm, void* stream) {
   KernelArgs& k = launch.args;
+  if (plan.last_reduces) k.flags |= kLastReduces;
   if (plan.algo == AlgoKind::TwoshotRows) {
     k.total_rows = a.tokens;
     k.chunk_rows = static_cast<int32_t>(plan.chunk_rows);

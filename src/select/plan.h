@@ -78,6 +78,7 @@ struct Plan {
   uint64_t capacity_bytes = 0;
   uint64_t wire_bytes = 0;  // pushed by one rank in the whole call
   int max_blocks = 0;  // of a launch; 0: the backend's own choice
+  bool last_reduces = false;  // kLastReduces
 };
 
 Plan make_plan(const Request& request, const Situation& situation);

@@ -12,20 +12,24 @@
 namespace fccl::test {
 namespace {
 
-const AlgoKind kAlgos[] = {AlgoKind::Oneshot,
-                           AlgoKind::Oneshot,
-                           AlgoKind::Oneshot,
-                           AlgoKind::TwoshotRows,
-                           AlgoKind::TwoshotRows,
-                           AlgoKind::TwoshotCols,
-                           AlgoKind::TwoshotCols};
-const ProtocolKind kProtocols[] = {ProtocolKind::Lamport,
-                                   ProtocolKind::Flags,
-                                   ProtocolKind::LL,
-                                   ProtocolKind::Lamport,
-                                   ProtocolKind::Flags,
-                                   ProtocolKind::Lamport,
-                                   ProtocolKind::Flags};
+// The last one: two-shot rows whose row the last rank to arrive owns.
+constexpr int kPaths = 8;
+const AlgoKind kAlgos[kPaths] = {AlgoKind::Oneshot,
+                                 AlgoKind::Oneshot,
+                                 AlgoKind::Oneshot,
+                                 AlgoKind::TwoshotRows,
+                                 AlgoKind::TwoshotRows,
+                                 AlgoKind::TwoshotCols,
+                                 AlgoKind::TwoshotCols,
+                                 AlgoKind::TwoshotRows};
+const ProtocolKind kProtocols[kPaths] = {ProtocolKind::Lamport,
+                                         ProtocolKind::Flags,
+                                         ProtocolKind::LL,
+                                         ProtocolKind::Lamport,
+                                         ProtocolKind::Flags,
+                                         ProtocolKind::Lamport,
+                                         ProtocolKind::Flags,
+                                         ProtocolKind::Flags};
 const int kRanks[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 16};
 const int kHidden[] = {1, 7, 63, 65, 1000, 2880, 4096, 5120, 7168, 8191, 16384};
 const int kTokens[] = {1, 3, 5, 17};
@@ -60,7 +64,7 @@ enum Factor {
 
 std::vector<int> factor_sizes() {
   std::vector<int> sizes(kFactors, 2);
-  sizes[kAlgo] = 7;
+  sizes[kAlgo] = kPaths;
   sizes[kType] = 3;
   sizes[kRank] = 10;
   sizes[kHid] = 11;
@@ -96,6 +100,7 @@ KernelCase case_of(const FactorRow& row) {
   c.residual_out = (at(kResidual) & 2) == 0;
   c.allreduce_out = at(kSum) == 1;
   c.sharded = at(kSharded) == 1;
+  c.last_reduces = at(kAlgo) == kPaths - 1;
   c.weight = at(kWeight) == 1 ? VectorType::Float32 : VectorType::Tensor;
   c.weight_plus_one = at(kOffset) == 1;
   c.as_unfused = at(kUnfused) == 1;
@@ -161,12 +166,17 @@ void run_in_groups(const std::vector<KernelCase>& cases, size_t group_size) {
     if (!group.empty()) run_group(group);
 }
 
-KernelCase small_case(AlgoKind algo, ProtocolKind protocol, int ranks) {
+void set_tokens(KernelCase& c, int64_t tokens) {
+  c.tokens = c.last_reduces ? 1 : tokens;
+}
+
+KernelCase small_case(uint64_t path, int ranks) {
   KernelCase c;
-  c.id = {OpKind::FusedNorm, algo, protocol, TypeKind::BF16, false};
+  c.id = {OpKind::FusedNorm, kAlgos[path], kProtocols[path], TypeKind::BF16, false};
+  c.last_reduces = path == kPaths - 1;
   c.level = kernel_levels().back();
   c.ranks = ranks;
-  c.tokens = 3;
+  set_tokens(c, 3);
   c.hidden = 96;
   return c;
 }
@@ -190,15 +200,15 @@ TEST_CASE("kernels: every pair of factor values gives the reference's bits") {
 
 TEST_CASE("kernels: each algorithm, type and rank count at hidden 16384", "[slow]") {
   std::vector<KernelCase> cases;
-  for (int algo = 0; algo < 7; ++algo) {
+  for (uint64_t path = 0; path < kPaths; ++path) {
     for (const TypeKind type : {TypeKind::F32, TypeKind::F16, TypeKind::BF16}) {
       for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8}) {
-        KernelCase c = small_case(kAlgos[algo], kProtocols[algo], ranks);
+        KernelCase c = small_case(path, ranks);
         c.id.type = type;
         c.id.plain = cases.size() % 2 == 0;
         c.level = kernel_levels()[cases.size() % kernel_levels().size()];
         c.hidden = 16384;
-        c.tokens = 1 + static_cast<int64_t>(cases.size() % 3);
+        set_tokens(c, 1 + static_cast<int64_t>(cases.size() % 3));
         c.launch = cases.size();
         cases.push_back(c);
       }
@@ -209,14 +219,14 @@ TEST_CASE("kernels: each algorithm, type and rank count at hidden 16384", "[slow
 
 TEST_CASE("kernels: many tokens in chunks, tiles and blocks", "[slow]") {
   std::vector<KernelCase> cases;
-  for (int algo = 0; algo < 7; ++algo) {
-    KernelCase c = small_case(kAlgos[algo], kProtocols[algo], 2 + algo % 3);
+  for (uint64_t path = 0; path < kPaths - 1; ++path) {
+    KernelCase c = small_case(path, 2 + static_cast<int>(path % 3));
     c.tokens = 1000;
     c.hidden = 65;
     c.tile_rows = 8;
     c.blocks = 2;
-    c.chunk_rows = algo % 2 == 0 ? 0 : 300;
-    c.launch = static_cast<uint64_t>(algo);
+    c.chunk_rows = path % 2 == 0 ? 0 : 300;
+    c.launch = path;
     cases.push_back(c);
   }
   run_in_groups(cases, 3);
@@ -226,9 +236,8 @@ TEST_CASE("kernels: mixed algorithms and shapes follow each other on one window"
   for (const int ranks : {2, 4, 7}) {
     std::vector<KernelCase> cases;
     for (uint64_t i = 0; i < 60; ++i) {
-      const uint64_t algo = mix(i, static_cast<uint64_t>(ranks)) % 7;
-      KernelCase c = small_case(kAlgos[algo], kProtocols[algo], ranks);
-      c.tokens = 1 + static_cast<int64_t>(mix(i, 1) % 9);
+      KernelCase c = small_case(mix(i, static_cast<uint64_t>(ranks)) % kPaths, ranks);
+      set_tokens(c, 1 + static_cast<int64_t>(mix(i, 1) % 9));
       c.hidden = 1 + static_cast<int64_t>(mix(i, 2) % 300);
       c.tile_rows = 1 + static_cast<int>(mix(i, 3) % 4);
       c.blocks = 1 + static_cast<int>(mix(i, 4) % 3);
@@ -243,14 +252,14 @@ TEST_CASE("kernels: call counters pass 2^31 and 2^32") {
   // Each algorithm in turn makes the exchange whose number is 2^31 or 2^32, over and over: what is
   // wrong with that one alone shows in a race.
   for (const uint64_t wrap : {1ull << 31, 1ull << 32}) {
-    for (uint64_t before = 0; before < 21; ++before) {
+    for (uint64_t before = 0; before < 3 * kPaths; ++before) {
       std::vector<KernelCase> cases;
-      for (uint64_t i = 0; i < before % 7 + 7; ++i) {
-        cases.push_back(small_case(kAlgos[i % 7], kProtocols[i % 7], 3));
+      for (uint64_t i = 0; i < before % kPaths + kPaths; ++i) {
+        cases.push_back(small_case(i % kPaths, 3));
         cases.back().launch = i;
-        cases.back().chaos = static_cast<uint32_t>(before * 7 + i + 1) * 104729u;
+        cases.back().chaos = static_cast<uint32_t>(before * kPaths + i + 1) * 104729u;
       }
-      run_group(cases, wrap - before % 7, static_cast<uint32_t>(before / 7));
+      run_group(cases, wrap - before % kPaths, static_cast<uint32_t>(before / kPaths));
     }
   }
 }
@@ -258,9 +267,8 @@ TEST_CASE("kernels: call counters pass 2^31 and 2^32") {
 TEST_CASE("kernels: chaos seeds") {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     std::vector<KernelCase> cases;
-    for (uint64_t i = 0; i < 14; ++i) {
-      const uint64_t algo = (i + seed) % 7;
-      KernelCase c = small_case(kAlgos[algo], kProtocols[algo], 2 + static_cast<int>(seed % 4));
+    for (uint64_t i = 0; i < 2 * kPaths; ++i) {
+      KernelCase c = small_case((i + seed) % kPaths, 2 + static_cast<int>(seed % 4));
       c.tile_rows = 1 + static_cast<int>(seed % 2);
       c.blocks = 1 + static_cast<int>(seed % 3);
       c.launch = i;
@@ -273,14 +281,14 @@ TEST_CASE("kernels: chaos seeds") {
 }
 
 TEST_CASE("kernels: negative zero, NaN words and subnormals survive every path alike") {
-  for (int algo = 0; algo < 7; ++algo) {
+  for (uint64_t path = 0; path < kPaths; ++path) {
     for (const TypeKind type : {TypeKind::F32, TypeKind::F16, TypeKind::BF16}) {
       std::vector<KernelCase> cases;
       for (const KernelLevel& level : kernel_levels()) {
-        KernelCase c = small_case(kAlgos[algo], kProtocols[algo], 4);
+        KernelCase c = small_case(path, 4);
         c.id.type = type;
         c.level = level;
-        c.tokens = kNatures * 2;  // every nature of row
+        set_tokens(c, kNatures * 2);  // every nature of row
         c.hidden = 520;
         c.allreduce_out = c.id.algo == AlgoKind::Oneshot;
         cases.push_back(c);

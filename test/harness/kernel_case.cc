@@ -54,7 +54,7 @@ KernelArgs make_args(KernelWorld& world, int rank, const KernelCase& c, RankBuff
   a.flags = (c.weight == VectorType::Float32 ? kWeightF32 : 0u) |
             (c.bias == VectorType::Float32 ? kBiasF32 : 0u) |
             (c.weight_plus_one ? kWeightPlusOne : 0u) | (c.as_unfused ? kRoundSum : 0u) |
-            (c.sharded ? kResidualSharded : 0u);
+            (c.sharded ? kResidualSharded : 0u) | (c.last_reduces ? kLastReduces : 0u);
   a.eps = c.eps;
   a.inv_hidden = 1.0f / static_cast<float>(c.hidden);
   return a;
@@ -154,6 +154,7 @@ bool is_possible(const KernelCase& c) {
   if (c.id.plain && !is_plain_shape(c)) return false;
   if (c.sharded && c.id.algo != AlgoKind::TwoshotRows) return false;
   if (c.allreduce_out && c.id.algo != AlgoKind::Oneshot) return false;
+  if (c.last_reduces && (c.tokens != 1 || c.sharded)) return false;
   return is_legal_sharing(c);
 }
 
@@ -218,7 +219,8 @@ std::string KernelCase::text() const {
                 sizeof out,
                 "%s %s %s %s%s ranks %d, %lld x %lld, launch %llu, tile %d, blocks %d, chunk %lld, "
                 "residual %d%d, sum %d,"
-                " sharded %d, plus_one %d, unfused %d, weight %d, bias %d, shares %d%d%d, offset "
+                " sharded %d, last reduces %d, plus_one %d, unfused %d, weight %d, bias %d, shares "
+                "%d%d%d, offset "
                 "%lld, pad %lld, checked %d,"
                 " chaos %u",
                 level.name,
@@ -237,6 +239,7 @@ std::string KernelCase::text() const {
                 residual_out,
                 allreduce_out,
                 sharded,
+                last_reduces,
                 weight_plus_one,
                 as_unfused,
                 static_cast<int>(weight),

@@ -27,6 +27,7 @@ struct KernelCase {
   bool residual_out = true;
   bool allreduce_out = false;
   bool sharded = false;
+  bool last_reduces = false;  // one row of CPU ranks, owned by the last to arrive
   bool weight_plus_one = false;
   bool as_unfused = false;
   VectorType weight = VectorType::Tensor;

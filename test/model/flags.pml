@@ -36,8 +36,9 @@
 #define ONESHOT 1
 #define TWOSHOT 2 /* rank o owns tile o, if there is one; two hops */
 #define BROADCAST 4 /* of rank 0, closed by arrivals at the pads of the second hop */
+#define ROLL_CALL 8 /* of one row, reduced by the last rank to arrive (device/protocol/roll_call.h) */
 
-#if KINDS & 6
+#if KINDS & 14
 #define HOPS 2
 #else
 #define HOPS 1
@@ -70,6 +71,10 @@ typedef Rank {
   byte running;
 };
 Rank rank[RANKS];
+#if KINDS & ROLL_CALL
+byte arrived_at, arrivals; /* the roll call's words: of which exchange, what */
+byte made_at, made_by;
+#endif
 byte kind_of[CALLS];
 byte tiles_of[CALLS];
 
@@ -83,6 +88,7 @@ inline choose() { /* call c */
     :: (KINDS & TWOSHOT) -> kind_of[c] = TWOSHOT; tiles_of[c] = 1
     :: (KINDS & TWOSHOT) && TILES > 1 -> kind_of[c] = TWOSHOT; tiles_of[c] = 2
     :: (KINDS & BROADCAST) -> kind_of[c] = BROADCAST; tiles_of[c] = 1
+    :: (KINDS & ROLL_CALL) -> kind_of[c] = ROLL_CALL; tiles_of[c] = 1
     fi
   fi
 }
@@ -123,6 +129,18 @@ inline launch(r) {
 #define OFFER(hop, tile) staged[STAGED(r, hop, tile)] = e + 1
 #define ARRIVE(q, hop, tile) pad[PAD(q, hop, r, tile)] = e + 1
 #endif
+
+#ifdef IN_FLIGHT
+#define PERFORMED (pad_after[ME] == 0) /* a read-modify-write, and what follows it, come after all */
+#else
+#define PERFORMED true
+#endif
+#ifdef TOLD_FIRST /* wrong: the result is told before it is there */
+#define MADE TELL; OFFER(1, 0)
+#else
+#define MADE OFFER(1, 0); TELL
+#endif
+#define TELL atomic { PERFORMED -> made_at = e + 1; made_by = r }
 
 #ifdef PAD_OF_BLOCK /* wrong: ranks may run different grids */
 #define PLACE(tile) b
@@ -232,6 +250,27 @@ end:
 #ifndef OPEN_BROADCAST /* wrong: the root leaves without having heard of anybody */
          WAIT_ALL(1, 0)
 #endif
+       :: else -> skip
+       fi
+#endif
+#if KINDS & ROLL_CALL
+     :: kind == ROLL_CALL ->
+       if
+       :: b == 0 ->
+         OFFER(0, 0);
+         atomic {
+           PERFORMED;
+#ifndef COUNT_GOES_ON /* wrong: an exchange begins with the count of the one before */
+           if :: arrived_at != e + 1 -> arrivals = 0 :: else -> skip fi;
+#endif
+           arrived_at = e + 1;
+           arrivals++;
+           tile = (arrivals >= RANKS -> 1 : 0)
+         }
+         if
+         :: tile == 1 -> READ_ALL(0, 0); MADE
+         :: else -> made_at == e + 1; READ(made_by, 1, 0)
+         fi
        :: else -> skip
        fi
 #endif

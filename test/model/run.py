@@ -40,6 +40,9 @@ RIGHT = {
         ("3 ranks, two-shot and broadcast, 4 calls", "RANKS=3 BLOCKS=1 KINDS=6"),
         ("2 ranks, 2 blocks, stores in flight, 4 calls", "BLOCKS=2 IN_FLIGHT"),
         ("2 ranks, two-shot, stores in flight, 4 calls", "BLOCKS=1 KINDS=2 IN_FLIGHT"),
+        ("3 ranks, roll call, 5 calls", "RANKS=3 BLOCKS=1 CALLS=5 KINDS=8"),
+        ("2 ranks, 2 blocks, roll call and all others, 3 calls", "BLOCKS=2 CALLS=3 KINDS=15"),
+        ("2 ranks, roll call and one-shot, stores in flight, 4 calls", "BLOCKS=1 TILES=1 KINDS=9 IN_FLIGHT"),
     ],
     "doorbell": [
         ("2 peers, 2 sleepers, 2 rounds", ""),
@@ -71,6 +74,8 @@ WRONG = {
         ("a pad of a block instead of a tile", "BLOCKS=2 PAD_OF_BLOCK", f"{STALE}|{STUCK}"),
         ("two-shot: the second hop is read unasked", "BLOCKS=1 KINDS=2 NO_SECOND_WAIT", STALE),
         ("broadcast: the root waits for nobody", "RANKS=3 BLOCKS=1 KINDS=4 OPEN_BROADCAST", STALE),
+        ("roll call: the result is told before it is there", "BLOCKS=1 KINDS=8 TOLD_FIRST", STALE),
+        ("roll call: the count goes on", "RANKS=3 BLOCKS=1 KINDS=8 COUNT_GOES_ON", f"{STALE}|{STUCK}"),
     ],
     "doorbell": [
         ("sleepers are looked for before the ring", "SLEEPERS_FIRST", STUCK),
