@@ -17,7 +17,7 @@ CONFIGURE = cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(G
   $(if $(CUDA_ARCHS),"-DFCCL_CUDA_ARCHS=$(CUDA_ARCHS)") $(CMAKE_FLAGS)
 BUILD_TARGETS = cmake --build $(BUILD) --parallel $(JOBS) --target
 FORMATTED = git ls-files -co --exclude-standard 'include/*.h' 'src/*.h' 'src/*.cc' 'src/*.cu' 'device/*.h' \
-  'device/*.cc' 'device/*.cu' 'device/*.hip' 'plugins/*.h' 'plugins/*.cc' 'tools/*.h' 'tools/*.cc' 'test/*.h' 'test/*.cc' 'test/*.c'
+  'device/*.cc' 'device/*.cu' 'device/*.hip' 'plugins/*.h' 'plugins/*.cc' 'tools/*.h' 'tools/*.cc' 'test/*.h' 'test/*.cc' 'test/*.cu' 'test/*.c'
 CLANG_FORMAT ?= $(shell command -v clang-format-14 || echo clang-format)
 DEMO = --backend cpu --np 4 --op fused --hidden 4096,7168 --tokens 1,4,16,64,256 -d bf16 -n 20 -w 5
 

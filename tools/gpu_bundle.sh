@@ -37,13 +37,19 @@ for source in test/gpu/*.cc "${harness[@]}" device/entry/cuda_table.cc; do
     printf '2> %q\n' "$(object "$source").log" >> "$jobs_file"
   fi
 done
+stages=$(object test/gpu/stages.cu)  # a kernel of the tests' own
+if stale test/gpu/stages.cu "$stages"; then
+  printf '%q ' "$nvcc" -std=c++20 -O2 "-gencode=arch=compute_$arch,code=sm_$arch" -fmad=false -Xcompiler=-ffp-contract=off -I. -Isrc \
+    -Iinclude -Itest -c test/gpu/stages.cu -o "$stages" >> "$jobs_file"
+  printf '2> %q\n' "$stages.log" >> "$jobs_file"
+fi
 if ! xargs -P "$jobs" -d '\n' -I{} bash -c '{}' < "$jobs_file"; then
   grep -h 'error' "$build"/tests/*.log | head -20
   exit 1
 fi
 kernels=("$build"/product/CMakeFiles/fccl_cuda.dir/device/entry/*.cu.o
   "$build"/product/CMakeFiles/fccl_cpu_$level.dir/device/entry/*.o)
-objects=()
+objects=("$stages")
 for source in $(ls test/gpu/*.cc | grep -v /abi_) device/entry/cuda_table.cc \
   test/harness/{buffer,generator,kernel_case,kernel_world,matrix,number,reference}.cc; do
   objects+=("$(object "$source")")

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the tests on a host with GPUs; every part has a time limit of its own. Logs go to $OUT or here.
-#   run.sh [first] [abi] [bench] [soak] [all]: what to run; default: first. all: a rank on every GPU of
+#   run.sh [first] [abi] [bench] [stages] [soak] [all]: what to run; default: first. all: a rank on every GPU of
 #   the host, conformance by threads and processes, then every algorithm and NCCL, with JSON; 10 minutes.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,6 +29,7 @@ for what in "${@:-first}"; do
       ;;
     abi) for name in $("$here/gpu_abi" list); do part 25 "abi_$name" gpu_abi "$name"; done ;;
     bench) LINES_SHOWN=60 part 400 bench bench "$out/bench.csv" ;;
+    stages) part 120 stages stages ;;
     soak)
       part 200 exact exact 60 7
       part 120 collectives collectives 60 7

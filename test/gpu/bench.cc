@@ -2,6 +2,7 @@
 // of two streams, replayed 20 times; a figure is the minimum over replays of the maximum over
 // ranks, in us per call. Every launch shape that could be best is tried.
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <cmath>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "gpu/checks.h"
 #include "gpu/gpu_world.h"
+#include "gpu/stages.h"
 #include "harness/generator.h"
 
 namespace fccl::test {
@@ -21,6 +23,7 @@ struct Variant {
   bool dependent = true;
   bool early = false;
   ProtocolKind protocol = ProtocolKind::Lamport;
+  Stage stage = Stage::Whole;
   bool chosen() const { return blocks_per_sm == 0; }
   std::string name() const {
     static const char* const protocols[] = {"lamport", "flags", "ll"};
@@ -118,7 +121,7 @@ class Bench {
     shape.packs = chosen.kernel.packs;
     shape.blocks = v.chosen() ? chosen.blocks : std::min(rows, sm_count_ * v.blocks_per_sm);
     shape.dependent = v.dependent;
-    world_.launch(rank, chosen.kernel, a, shape);
+    world_.launch(rank, v.stage == Stage::Whole ? chosen.kernel : stage_kernel(v.stage), a, shape);
   }
 
   std::vector<double> run_rank(int rank, TypeKind type, int rows, int hidden, const Variant& v,
@@ -319,6 +322,50 @@ int run_bench(int devices, bool quick, const char* csv_path) {
   print_table(found);
   if (!bench.healthy()) std::printf("COMMUNICATOR FAILED\n");
   return bench.healthy() ? 0 : 1;
+}
+
+int run_stages(int devices) {
+  if (devices < 2) {
+    std::printf("stages: needs two GPUs\n");
+    return 0;
+  }
+  std::printf(
+      "TP2 bf16 in graphs, us per call, one pack per thread and one wave: the kernel whole, with "
+      "a\n"
+      "stage done twice, with stages left out. Exchange: whole less local; beyond the wire: what\n"
+      "of it is left without one hop (0.67 us) and the bytes at 360 GB/s.\n"
+      " tokens hidden |");
+  for (int i = 0; i < kStages; ++i) std::printf(" %10s", stage_name(static_cast<Stage>(i)));
+  std::printf(" | exchange  beyond the wire | bound  whole/bound\n");
+  // A launch without waits leaves the mailboxes as nobody may find them: a world for each stage.
+  std::vector<std::array<double, kStages>> rows;
+  std::vector<Anchor> anchors;
+  for (const Anchor& at : kAnchors)
+    if (at.rows <= 132) anchors.push_back(at);
+  rows.resize(anchors.size());
+  bool healthy = true;
+  for (int i = 0; i < kStages; ++i) {
+    Bench bench(devices, 2, uint64_t{128} * 8192 * 2);
+    const Variant variant{1, 1, true, false, ProtocolKind::Lamport, static_cast<Stage>(i)};
+    for (size_t k = 0; k < anchors.size(); ++k)
+      rows[k][static_cast<size_t>(i)] =
+          bench.run(TypeKind::BF16, anchors[k].rows, anchors[k].hidden, variant).least;
+    healthy = healthy && bench.healthy();
+  }
+  for (size_t k = 0; k < anchors.size(); ++k) {
+    const Anchor& at = anchors[k];
+    std::printf("%7d %6d |", at.rows, at.hidden);
+    for (const double us : rows[k]) std::printf(" %10.2f", us);
+    const double exchange = rows[k][0] - rows[k][static_cast<size_t>(Stage::Local)];
+    const double wire = 0.67 + at.rows * at.hidden * 2.0 / 360e3;
+    std::printf(" | %8.2f %16.2f | %5.2f %12.3f\n",
+                exchange,
+                exchange - wire,
+                one_wave_bound(at),
+                rows[k][0] / one_wave_bound(at));
+  }
+  if (!healthy) std::printf("COMMUNICATOR FAILED\n");
+  return healthy ? 0 : 1;
 }
 
 }  // namespace fccl::test

@@ -12,5 +12,7 @@ int check_failures(int devices);
 int check_chaos(int devices, double seconds, uint64_t seed, bool graphs_first = true);
 // Prints and writes the table of latencies. `quick`: a few shapes.
 int run_bench(int devices, bool quick, const char* csv_path);
+// The same with stages of the kernel left out: what bounds a shape.
+int run_stages(int devices);
 
 }  // namespace fccl::test

@@ -70,9 +70,9 @@ std::string Life::judge(fcclComm_t comm, fcclResult_t code, const char* what, in
     case Fault::None:
       break;
     case Fault::Abort: {
-      // A split is a vote: all get the one error of the rank that failed, and the rank that aborts
-      // may hear first of a peer that left because of it.
-      const bool voted = std::strcmp(what, "split") == 0;
+      // A split or a finalize is a vote: all get the one error of the rank that failed, and the
+      // rank that aborts may hear first of a peer that left because of it.
+      const bool voted = call >= 0 && std::strcmp(what, "call") != 0;
       const bool aborted = code == fcclAborted && (own_abort || (voted && is_named));
       const bool remote =
           code == fcclRemoteError && (own_abort ? voted && names_some_rank(text) : is_named);

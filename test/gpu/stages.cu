@@ -1,0 +1,100 @@
+// See stages.h. A stage is a protocol of its own under the product's algorithm.
+#include "gpu/stages.h"
+
+#define FCCL_CUDA_PACKS 1
+#include "device/entry/cuda_instances.h"
+
+namespace fccl::FCCL_TARGET {
+namespace {
+
+using test::Stage;
+
+template <int kRanks, Stage kStage>
+class PartOfLamport {
+ public:
+  static_assert(kRanks == 2);
+  static constexpr ProtocolKind kind = ProtocolKind::Lamport;
+  static constexpr bool kWaitsForPacks = true;
+
+  FCCL_DEVICE PartOfLamport(const Exchange<kRanks>& exchange, int hop, Hop)
+      : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop) {}
+
+  FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
+    if constexpr (kStage == Stage::WireTwice || kStage == Stage::NoWait)
+      store_peer(slots_.outgoing(i, index), without_sentinel(p));
+    // The peer's slot for itself is not used with two ranks.
+    if constexpr (kStage == Stage::WireTwice)
+      store_peer(slots_.outgoing(i, index) + (1 - 2 * ex().rank) * pack_offset(ex().from_stride),
+                 without_sentinel(p));
+  }
+  FCCL_DEVICE SendAll<PartOfLamport, kRanks> sender_to_all(int first) const {
+    return {*this, ex(), first};
+  }
+  FCCL_DEVICE void publish(Block&, int) const {}
+  FCCL_DEVICE bool acquire(Block&, int, int) const { return true; }
+  FCCL_DEVICE const PartOfLamport& reader() const { return *this; }
+
+  template <class Got>
+  FCCL_DEVICE bool receive_all(Block& blk, uint32_t index, int row, Pack mine, Got& got) const {
+    got[0] = got[1] = mine;
+    if constexpr (kStage == Stage::Local) return true;
+    const auto ready = [&] {
+      got[1] = load_peer(slots_.incoming(1 - ex().rank, index));
+      return kStage != Stage::WireTwice || arrived(got[1]);
+    };
+    return exchange_.wait(blk, ready, [&] { return Waiting{1 - ex().rank, 0, row}; });
+  }
+  FCCL_DEVICE void release_all(uint32_t index) const {
+    if constexpr (kStage != Stage::Local)
+      store_peer(slots_.incoming(1 - ex().rank, index), sentinel_pack());
+  }
+
+ private:
+  FCCL_DEVICE const ExchangeArgs& ex() const { return exchange_.args(); }
+
+  const Exchange<kRanks>& exchange_;
+  const Slots slots_;
+};
+
+template <int kRanks>
+using WireTwice = PartOfLamport<kRanks, Stage::WireTwice>;
+template <int kRanks>
+using NoWait = PartOfLamport<kRanks, Stage::NoWait>;
+template <int kRanks>
+using NoPush = PartOfLamport<kRanks, Stage::NoPush>;
+template <int kRanks>
+using Local = PartOfLamport<kRanks, Stage::Local>;
+
+struct Nothing {
+  FCCL_DEVICE static void run(Block&, const KernelArgs&) {}
+};
+
+}  // namespace
+}  // namespace fccl::FCCL_TARGET
+
+namespace fccl::test {
+
+const char* stage_name(Stage stage) {
+  static const char* const names[] = {
+      "whole", "wire twice", "no wait", "no push", "local", "empty"};
+  return names[static_cast<int>(stage)];
+}
+
+CudaKernel stage_kernel(Stage stage) {
+  namespace target = FCCL_TARGET;
+  using Epilogue = target::FusedNorm<BF16, true>;
+  switch (stage) {
+    case Stage::WireTwice:
+      return target::instance<target::Oneshot<target::WireTwice, 2, Epilogue>>();
+    case Stage::NoWait:
+      return target::instance<target::Oneshot<target::NoWait, 2, Epilogue>>();
+    case Stage::NoPush:
+      return target::instance<target::Oneshot<target::NoPush, 2, Epilogue>>();
+    case Stage::Local:
+      return target::instance<target::Oneshot<target::Local, 2, Epilogue>>();
+    default:
+      return target::instance<target::Nothing>();
+  }
+}
+
+}  // namespace fccl::test

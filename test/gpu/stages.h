@@ -1,0 +1,21 @@
+// The one-shot Lamport kernel for two ranks, bf16, one pack per thread, with stages left out or
+// done twice: what bounds a shape shows in the differences. The results of such launches are
+// meaningless.
+#pragma once
+#include "device/entry/cuda_entry.h"
+
+namespace fccl::test {
+
+enum class Stage {
+  Whole,  // the product's kernel
+  WireTwice,  // every pack is pushed to a second place too
+  NoWait,  // the mailbox is read once, whatever is there
+  NoPush,  // nothing is sent; the mailbox is read once and re-armed
+  Local,  // no mailbox: launch, line, input, sum, norm and stores are left
+  Empty,  // the launch alone
+};
+constexpr int kStages = 6;
+const char* stage_name(Stage stage);
+CudaKernel stage_kernel(Stage stage);  // not of Whole
+
+}  // namespace fccl::test
