@@ -65,6 +65,44 @@ using NoPush = PartOfLamport<kRanks, Stage::NoPush>;
 template <int kRanks>
 using Local = PartOfLamport<kRanks, Stage::Local>;
 
+// The norm of the own row twice, with ever less of the exchange around it.
+template <Stage kStage>
+struct LocalNorm {
+  using Epilogue = FusedNorm<BF16, true>;
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    const auto input = input_rows<Epilogue>(a).row(blk.id());
+    const auto mine = blk.prefetch(0, a.packs, [input](int p) { return input.load(p); });
+    if constexpr (kStage == Stage::Norm) {
+      norm(blk, a, mine);
+    } else {
+      Exchange<2> exchange(a.ex);
+      if (!exchange.usable()) return;
+      if constexpr (kStage == Stage::NoHeader) exchange.begin(blk);
+      norm(blk, a, mine);
+      if constexpr (kStage == Stage::NoHeader) exchange.close(blk);
+    }
+  }
+  template <class Mine>
+  FCCL_DEVICE static void norm(Block& blk, const KernelArgs& a, const Mine& mine) {
+    const Epilogue epilogue(a);
+    const auto line = epilogue.row(blk.id(), blk.id());
+    auto kept = blk.kept_row(epilogue.kept_rows(), a.packs);
+    auto squares = blk.squares(a.packs);
+    kept.start(blk.id());
+    const auto residual = blk.prefetch(0, a.packs, [line](int p) { return line.load_residual(p); });
+    const auto weight = blk.prefetch(0, a.packs, [line](int p) { return line.load_weight(p); });
+    blk.each_pack(0, a.packs, [&](Slot s, int p) {
+      const auto x = to_floats<BF16>(mine(s, p));
+      const Pack h = line.combine(p, line.fold(x, x), residual(s, p));
+      line.keep(p, h);
+      kept[s] = h;
+      squares.set(s, to_floats<BF16>(h));
+    });
+    const float scale = epilogue.scale(blk.row_sum(squares, a.packs, kElements<BF16>));
+    blk.each_pack(0, a.packs, [&](Slot s, int p) { line.finish(p, kept[s], scale, weight(s, p)); });
+  }
+};
+
 struct Nothing {
   FCCL_DEVICE static void run(Block&, const KernelArgs&) {}
 };
@@ -75,8 +113,15 @@ struct Nothing {
 namespace fccl::test {
 
 const char* stage_name(Stage stage) {
-  static const char* const names[] = {
-      "whole", "wire twice", "no wait", "no push", "local", "empty"};
+  static const char* const names[] = {"whole",
+                                      "wire twice",
+                                      "no wait",
+                                      "no push",
+                                      "local",
+                                      "no header",
+                                      "no ticket",
+                                      "norm",
+                                      "empty"};
   return names[static_cast<int>(stage)];
 }
 
@@ -92,6 +137,12 @@ CudaKernel stage_kernel(Stage stage) {
       return target::instance<target::Oneshot<target::NoPush, 2, Epilogue>>();
     case Stage::Local:
       return target::instance<target::Oneshot<target::Local, 2, Epilogue>>();
+    case Stage::NoHeader:
+      return target::instance<target::LocalNorm<Stage::NoHeader>>();
+    case Stage::NoTicket:
+      return target::instance<target::LocalNorm<Stage::NoTicket>>();
+    case Stage::Norm:
+      return target::instance<target::LocalNorm<Stage::Norm>>();
     default:
       return target::instance<target::Nothing>();
   }

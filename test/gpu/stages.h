@@ -12,9 +12,12 @@ enum class Stage {
   NoWait,  // the mailbox is read once, whatever is there
   NoPush,  // nothing is sent; the mailbox is read once and re-armed
   Local,  // no mailbox: launch, line, input, sum, norm and stores are left
+  NoHeader,  // nor is the header stored at the peer
+  NoTicket,  // nor does the line advance
+  Norm,  // nor is it read: the norm of the own row
   Empty,  // the launch alone
 };
-constexpr int kStages = 6;
+constexpr int kStages = 9;
 const char* stage_name(Stage stage);
 CudaKernel stage_kernel(Stage stage);  // not of Whole
 
