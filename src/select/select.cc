@@ -155,9 +155,10 @@ Plan cheapest(const Request& r, const Situation& s) {
     char text[160];
     std::snprintf(text,
                   sizeof text,
-                  "cheapest by the cost table: %.1f us expected for %llu bytes",
+                  "cheapest by the cost table: %.1f us expected for %llu bytes%s",
                   best_us,
-                  static_cast<unsigned long long>(tensor_bytes(r)));
+                  static_cast<unsigned long long>(tensor_bytes(r)),
+                  best.last_reduces ? "; the last rank to arrive reduces" : "");
     best.reason = text;
   }
   return best;

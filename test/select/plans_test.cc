@@ -37,7 +37,7 @@ Situation situation_of_file(const std::string& file, int ranks) {
   return situation_of(facts, facts.of_devices ? BackendKind::Cuda : BackendKind::Cpu);
 }
 
-Situation cpu_ranks(int ranks) {
+Situation cpu_ranks(int ranks, uint64_t cpus = 0xFFFF) {
   std::vector<RankFacts> all(static_cast<size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
     RankFacts& facts = all[static_cast<size_t>(r)];
@@ -48,7 +48,7 @@ Situation cpu_ranks(int ranks) {
     facts.host_id = facts.boot_id_hash = 5;
     facts.backends = kBackendCpu;
     facts.memory_kinds = kMemoryMemfd;
-    facts.allowed[0] = 0xFFFF;
+    facts.allowed[0] = cpus;
   }
   return situation_of(classify(all), BackendKind::Cpu);
 }
@@ -213,4 +213,26 @@ TEST_CASE("select_a_tuner_file_changes_the_choice_and_bad_ones_are_named") {
                           "fccl-tuner 1\noneshot_ll 2 1 1 1 2000\n",
                           "fccl-tuner 1\noneshot_ll 2 1 1 1 1 1\n"})
     CHECK_FALSE(parse_tuner_text(bad).ok());
+}
+
+TEST_CASE("select_a_single_row_of_ranks_that_share_cpus_is_reduced_by_the_last_to_arrive") {
+  constexpr uint64_t kTwoCpus = 3;
+  for (const int ranks : {3, 4, 8, 16}) {
+    INFO(ranks << " ranks");
+    const Plan crowded = make_plan(fused(1, 4096), cpu_ranks(ranks, kTwoCpus));
+    CHECK(crowded.algo == AlgoKind::TwoshotRows);
+    CHECK(crowded.protocol == ProtocolKind::Flags);
+    CHECK(crowded.last_reduces);
+    CHECK(crowded.launches == 1);
+    CHECK_FALSE(make_plan(fused(2, 4096), cpu_ranks(ranks, kTwoCpus)).last_reduces);
+    Situation forced = cpu_ranks(ranks, kTwoCpus);
+    forced.algo = "twoshot_rows_lamport";
+    CHECK_FALSE(make_plan(fused(1, 4096), forced).last_reduces);
+    Request sharded = fused(1, 4096);
+    sharded.row_sharded = true;
+    CHECK_FALSE(make_plan(sharded, cpu_ranks(ranks, kTwoCpus)).last_reduces);
+    Situation roomy = cpu_ranks(ranks);
+    roomy.algo = "twoshot_rows";
+    CHECK_FALSE(make_plan(fused(1, 4096), roomy).last_reduces);
+  }
 }
