@@ -24,13 +24,17 @@ forgotten_rearm||device/protocol/lamport.h|store_peer(slots_.incoming(q, index),
 forgotten_ll_zero||device/protocol/ll.h|store_peer(line + kLineBytes, zero_pack());|
 one_generation||device/protocol/exchange.h|line_.gen == kGenerations - 1 ? 0 : line_.gen + 1|line_.gen
 one_staging||device/protocol/flags.h|exchange.epoch() & 1u|exchange.epoch() & 0u
-lost_arrival||device/protocol/flags.h|[&](int i) { arrive(blk, i, tile); });|[&](int i) { if (tile != 1 || i != 1) arrive(blk, i, tile); });
-arrival_before_data||device/protocol/flags.h|store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch());|store_release(&control_of(ex, i).pads[hop_][ex.rank][tile], exchange_.epoch() + 1u);
+lost_arrival||device/protocol/flags.h|arrive(0, ex.rank, tile);|if (tile != 1) arrive(0, ex.rank, tile);
+lost_arrival_of_one||device/protocol/flags.h|arrive(0, rank_at(i), tile);|if (tile != 1 || i != 1) arrive(0, rank_at(i), tile);
+arrival_before_data||device/protocol/flags.h|pads[hop_][column][tile], exchange_.epoch());|pads[hop_][column][tile], exchange_.epoch() + 1u);
 compare_32_bits||device/protocol/flags.h|static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0|static_cast<int32_t>(load_acquire(&pad)) >= static_cast<int32_t>(exchange_.epoch())
 generation_from_epoch||device/protocol/exchange.h|line_.gen == kGenerations - 1 ? 0 : line_.gen + 1|static_cast<uint32_t>(line_.epoch + 1) % 3u
 no_tag_zero||device/protocol/ll.h|? 0x80000000u|? 0u
 open_broadcast||device/algo/gather.h|closing.acquire(blk, 0, 0)|true
 no_final_wait||device/algo/twoshot_rows.h|if (!gather_.acquire_from(blk_, owner, tile, first)) return false;|
+last_but_one_reduces||device/protocol/roll_call.h|const bool last = count == all;|const bool last = count == (all > 2 ? all - 1 : all);
+made_before_result||device/algo/twoshot_rows.h|if (own_row<false>(row, 0, kept, squares)) roll_call.tell_made();|roll_call.tell_made(), (void)own_row<false>(row, 0, kept, squares);
+own_part_kept||device/algo/twoshot_rows.h|blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(p, input.load(p)); });|if (a_.ex.rank != 0) blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(p, input.load(p)); });
 END
 }
 
