@@ -73,7 +73,8 @@ class TwoshotRows {
   }
 
   // Of targets whose readers pull: any rank must find every part.
-  static constexpr bool kRollCalls = kReadersPull && Protocol<kRanks>::kind == ProtocolKind::Flags;
+  static constexpr bool kRollCalls =
+      kReadersPull && Epilogue::kNorm && Protocol<kRanks>::kind == ProtocolKind::Flags;
   FCCL_DEVICE static bool last_reduces(const KernelArgs& a) {
     return kRollCalls && (a.flags & kLastReduces) != 0;
   }
@@ -112,19 +113,32 @@ class TwoshotRows {
     });
   }
 
+  // Whoever reduces hands the scale of the norm over too: the others need one pass.
   FCCL_DEVICE void run_one_row() {
     const auto input = input_.row(0);
     const auto out = scatter_.sender_to_all(1);
     blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(p, input.load(p)); });
-    auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
-    auto squares = blk_.squares(a_.packs);
-    const Range row{0, 1, 0};
     const RollCall<kRanks> roll_call(exchange_);
+    const auto line = epilogue_.row(0, 0);
     if (roll_call.arrive(blk_)) {
-      if (own_row<false>(row, 0, kept, squares)) roll_call.tell_made();
+      auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
+      auto squares = blk_.squares(a_.packs);
+      if (!sum_own_row<false>(Range{0, 1, 0}, 0, kept, squares)) return;
+      const float scale = epilogue_.scale(blk_.row_sum(squares, a_.packs, kElements<T>));
+      roll_call.tell_made(scale);
+      blk_.each_pack(
+          0, a_.packs, [&](Slot s, int p) { line.finish(p, kept[s], scale, line.load_weight(p)); });
     } else {
       const int owner = roll_call.wait_until_made(blk_);
-      if (owner >= 0) copy_row<false>(owner, 0, 0, kept, squares);
+      if (owner < 0) return;
+      const float scale = roll_call.scale();
+      const auto& in = gather_.reader();
+      blk_.each_pack(0, a_.packs, [&](Slot, int p) {
+        Pack h;
+        in.receive(blk_, owner, p, 0, h);
+        line.keep(p, h);
+        line.finish(p, h, scale, line.load_weight(p));
+      });
     }
   }
 
@@ -141,12 +155,18 @@ class TwoshotRows {
     });
   }
 
+  template <bool kSharded>
+  FCCL_DEVICE auto own_line(const Range& range, int row) const {
+    const int64_t whole = range.first + row;
+    return epilogue_.row(whole, kSharded ? range.before + row : whole);
+  }
+
+  // False: a lane saw a failure (others may not have).
   template <bool kSharded, class Kept, class SquaresT>
-  FCCL_DEVICE bool own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
+  FCCL_DEVICE bool sum_own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
     const uint32_t at = pack_index(row, a_.packs);
     const int64_t whole = range.first + row;
-    const int64_t local = kSharded ? range.before + row : whole;
-    const auto line = epilogue_.row(whole, local);
+    const auto line = own_line<kSharded>(range, row);
     const auto input = input_.row(whole);
     const auto& in = scatter_.reader();
     const auto out = gather_.sender_to_all(1);
@@ -163,7 +183,16 @@ class TwoshotRows {
       if constexpr (!kSharded) out.put(at + p, h);
       line.keep(p, h);
     });
+    return !blk_.failed();
+  }
+
+  template <bool kSharded, class Kept, class SquaresT>
+  FCCL_DEVICE bool own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
+    sum_own_row<kSharded>(range, row, kept, squares);
     if constexpr (Epilogue::kNorm) {
+      const uint32_t at = pack_index(row, a_.packs);
+      const auto line = own_line<kSharded>(range, row);
+      const auto out = gather_.sender_to_all(1);
       const float total = blk_.row_sum(squares, a_.packs, kElements<T>);
       if (blk_.row_failed()) return false;
       const float scale = epilogue_.scale(total);

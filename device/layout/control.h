@@ -57,6 +57,7 @@ struct Doorbell {
 struct RollCallWords {
   uint64_t arrived;
   alignas(128) uint64_t made;
+  uint32_t scale_bits;  // of the row's norm
 };
 
 struct alignas(128) Control {

@@ -3,15 +3,16 @@
 // rank to store its part reduces at once, in the turn that it has, where a fixed owner would first
 // wait for a turn of its own.
 //
-// WHO WRITES WHAT. Both words stand in the window of rank 0. `arrived` {epoch, count} is counted up
+// WHO WRITES WHAT. The words stand in the window of rank 0. `arrived` {epoch, count} is counted up
 // by every rank, once an exchange, by compare-and-swap; the first of an exchange starts it anew,
 // the last replaces the count by its own number. `made` {epoch, number} is stored by that rank
-// alone, after its result (release), and polled by the others (acquire). ORDER. Each arrival reads
-// what the one before wrote, so the last has acquired every rank's stores. NOBODY IS OVERTAKEN. A
-// rank arrives at exchange m after it has left m-1, so m's first arrival finds all of m-1 in, and
-// m's result, which needs m's last arrival, is stored when nobody polls for m-1 any more. Only
-// equality of epochs is asked: 56 bits of it are in a word, and a word of another exchange is an
-// older one. Closed: whoever is told the last rank gets something of every rank through it.
+// alone, after its result and `scale_bits` (release), and polled by the others (acquire). ORDER.
+// Each arrival reads what the one before wrote, so the last has acquired every rank's stores.
+// NOBODY IS OVERTAKEN. A rank arrives at exchange m after it has left m-1, so m's first arrival
+// finds all of m-1 in, and m's result, which needs m's last arrival, is stored when nobody polls
+// for m-1 any more. Only equality of epochs is asked: 56 bits of it are in a word, and a word of
+// another exchange is an older one. Closed: whoever is told the last rank gets something of every
+// rank through it.
 #pragma once
 #include "device/protocol/exchange.h"
 
@@ -34,8 +35,9 @@ class RollCall {
       if (compare_and_swap(&words_.arrived, seen, word(last ? own_number() : count))) return last;
     }
   }
-  // By the last rank: its result is complete.
-  FCCL_DEVICE void tell_made() const {
+  // By the last rank: its result is complete; `scale` belongs to it.
+  FCCL_DEVICE void tell_made(float scale) const {
+    store_release(&words_.scale_bits, float_bits(scale));
     store_release(&words_.made, word(own_number()));
     Block::ring_peers(args(), rank_count<kRanks>(args()));
   }
@@ -50,6 +52,9 @@ class RollCall {
         });
     return done ? rank_of_number(low(made)) : -1;
   }
+
+  // Told with the result.
+  FCCL_DEVICE float scale() const { return float_of_bits(load_relaxed(&words_.scale_bits)); }
 
  private:
   static constexpr uint32_t kNumber = 0x80;  // numbers of ranks begin here, above every count

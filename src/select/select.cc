@@ -81,7 +81,7 @@ uint64_t tensor_bytes(const Request& r) {
 }
 
 double cost_us(const Request& r, const Situation& s, const CostRow& row, const Plan& plan) {
-  constexpr double kRollCall = 0.8;  // of a fixed owner's time, measured with 3 to 8 ranks, 2 CPUs
+  constexpr double kRollCall = 0.7;  // of a fixed owner's time, measured with 3 to 8 ranks, 2 CPUs
   const Volume v = volume_of(row.algo, row.protocol, s.facts.ranks, tensor_bytes(r));
   const double us = static_cast<double>(plan.launches) * row.fixed_us +
                     v.pushed * row.us_per_mib_pushed + v.local * row.us_per_mib_local;
