@@ -123,7 +123,7 @@ class TwoshotRows {
     if (roll_call.arrive(blk_)) {
       auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
       auto squares = blk_.squares(a_.packs);
-      if (!sum_own_row<false>(Range{0, 1, 0}, 0, kept, squares)) return;
+      sum_own_row<false>(Range{0, 1, 0}, 0, kept, squares);
       const float scale = epilogue_.scale(blk_.row_sum(squares, a_.packs, kElements<T>));
       roll_call.tell_made(scale);
       blk_.each_pack(
@@ -161,9 +161,9 @@ class TwoshotRows {
     return epilogue_.row(whole, kSharded ? range.before + row : whole);
   }
 
-  // False: a lane saw a failure (others may not have).
+  // A lane that fails here keeps it to itself until the sum over the row.
   template <bool kSharded, class Kept, class SquaresT>
-  FCCL_DEVICE bool sum_own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
+  FCCL_DEVICE void sum_own_row(const Range& range, int row, Kept& kept, SquaresT& squares) {
     const uint32_t at = pack_index(row, a_.packs);
     const int64_t whole = range.first + row;
     const auto line = own_line<kSharded>(range, row);
@@ -183,7 +183,6 @@ class TwoshotRows {
       if constexpr (!kSharded) out.put(at + p, h);
       line.keep(p, h);
     });
-    return !blk_.failed();
   }
 
   template <bool kSharded, class Kept, class SquaresT>

@@ -27,7 +27,7 @@
 #define FCCL_TARGET FCCL_CPU_LEVEL
 #define FCCL_PACK_BYTES 16
 #endif
-// Readers of flag-ordered staging fetch it from the sender's window.
+// Readers fetch headers, pads and staging from the sender's window.
 #define FCCL_READERS_PULL 1
 #define FCCL_ROW_POINTERS 1
 #define FCCL_POLL_WITHOUT_BRANCHES 0

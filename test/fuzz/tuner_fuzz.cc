@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/cpu_facts.h"
 #include "memory/workspace.h"
 #include "select/plan.h"
 #include "select/tuner_file.h"
@@ -17,25 +18,9 @@ void demand(bool truth) {
   if (!truth) std::abort();
 }
 
-CommFacts ranks_of_a_host(int ranks) {
-  std::vector<RankFacts> all(static_cast<size_t>(ranks));
-  for (int r = 0; r < ranks; ++r) {
-    RankFacts& facts = all[static_cast<size_t>(r)];
-    facts.rank = r;
-    facts.bytes = sizeof facts;
-    facts.pid = 100 + r;
-    facts.process_token = 7u + static_cast<uint64_t>(r);
-    facts.host_id = facts.boot_id_hash = 5;
-    facts.backends = kBackendCpu;
-    facts.memory_kinds = kMemoryMemfd;
-    facts.allowed[0] = 0xFF;
-  }
-  return classify(all);
-}
-
 void plan(const std::vector<CostRow>& costs, int ranks) {
   Situation situation;
-  situation.facts = ranks_of_a_host(ranks);
+  situation.facts = test::cpu_facts(ranks, 0xFF);
   situation.layout = workspace_layout(BackendKind::Cpu, ranks, 0);
   situation.costs = costs;
   for (const int64_t rows : {int64_t{1}, int64_t{17}, int64_t{1} << 20}) {

@@ -33,7 +33,7 @@ no_tag_zero||device/protocol/ll.h|? 0x80000000u|? 0u
 open_broadcast||device/algo/gather.h|closing.acquire(blk, 0, 0)|true
 no_final_wait||device/algo/twoshot_rows.h|if (!gather_.acquire_from(blk_, owner, tile, first)) return false;|
 last_but_one_reduces||device/protocol/roll_call.h|const bool last = count == all;|const bool last = count == (all > 2 ? all - 1 : all);
-made_before_result||device/algo/twoshot_rows.h|if (!sum_own_row<false>(Range{0, 1, 0}, 0, kept, squares)) return;|roll_call.tell_made(1.0f); if (!sum_own_row<false>(Range{0, 1, 0}, 0, kept, squares)) return;
+made_before_result||device/algo/twoshot_rows.h|sum_own_row<false>(Range{0, 1, 0}, 0, kept, squares);|roll_call.tell_made(1.0f); sum_own_row<false>(Range{0, 1, 0}, 0, kept, squares);
 own_part_kept||device/algo/twoshot_rows.h|blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(p, input.load(p)); });|if (a_.ex.rank != 0) blk_.each_pack(0, a_.packs, [&](Slot, int p) { out.put(p, input.load(p)); });
 END
 }

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "comm/settings.h"
 #include "harness/catch.h"
+#include "harness/cpu_facts.h"
 #include "memory/workspace.h"
 #include "select/algorithms.h"
 #include "select/tuner_file.h"
@@ -38,19 +39,7 @@ Situation situation_of_file(const std::string& file, int ranks) {
 }
 
 Situation cpu_ranks(int ranks, uint64_t cpus = 0xFFFF) {
-  std::vector<RankFacts> all(static_cast<size_t>(ranks));
-  for (int r = 0; r < ranks; ++r) {
-    RankFacts& facts = all[static_cast<size_t>(r)];
-    facts.rank = r;
-    facts.bytes = sizeof facts;
-    facts.pid = 100 + r;
-    facts.process_token = 7u + static_cast<uint64_t>(r);
-    facts.host_id = facts.boot_id_hash = 5;
-    facts.backends = kBackendCpu;
-    facts.memory_kinds = kMemoryMemfd;
-    facts.allowed[0] = cpus;
-  }
-  return situation_of(classify(all), BackendKind::Cpu);
+  return situation_of(test::cpu_facts(ranks, cpus), BackendKind::Cpu);
 }
 
 Request fused(int64_t rows, int64_t hidden, TypeKind type = TypeKind::BF16) {

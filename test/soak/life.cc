@@ -94,7 +94,9 @@ std::string Life::judge(fcclComm_t comm, fcclResult_t code, const char* what, in
       // Communicators that live at once: one may be in init yet when a call of another is hit, and
       // who dies before its hello is missing at the deadline.
       explained =
-          explained && is_named && (code == fcclRemoteError || (code == fcclTimeout && call < 0));
+          explained && is_named &&
+          (code == fcclRemoteError || (code == fcclTimeout && call < 0 &&
+                                       (plan_.fault == Fault::KillInInit || plan_.is_concurrent)));
       break;
   }
   if (explained) return "";
