@@ -29,7 +29,7 @@ for what in "${@:-first}"; do
       ;;
     abi) for name in $("$here/gpu_abi" list); do part 25 "abi_$name" gpu_abi "$name"; done ;;
     bench) LINES_SHOWN=60 part 400 bench bench "$out/bench.csv" ;;
-    stages) part 120 stages stages ;;
+    stages) part 120 stages stages && part 60 timeline timeline ;;
     soak)
       part 200 exact exact 60 7
       part 120 collectives collectives 60 7

@@ -20,7 +20,7 @@ class Gather {
  public:
   FCCL_DEVICE static void all_gather(Block& blk, const KernelArgs& a) {
     Exchange<kRanks> exchange(a.ex);
-    if (!exchange.usable()) return;
+    if (!exchange.enter()) return;
     exchange.push_header(blk);
     exchange.begin(blk);
     if (exchange.check_headers(blk)) gather_tiles(blk, a, exchange);
@@ -29,7 +29,7 @@ class Gather {
 
   FCCL_DEVICE static void broadcast(Block& blk, const KernelArgs& a) {
     Exchange<kRanks> exchange(a.ex);
-    if (!exchange.usable()) return;
+    if (!exchange.enter()) return;
     exchange.push_header(blk);
     exchange.begin(blk);
     if (exchange.check_headers(blk)) broadcast_tiles(blk, a, exchange);

@@ -24,7 +24,7 @@ class TwoshotRows {
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
     Exchange<kRanks> exchange(a.ex);
-    if (!exchange.usable()) return;
+    if (!exchange.enter()) return;
     exchange.push_header(blk);
     exchange.begin(blk);
     if (exchange.check_headers(blk)) TwoshotRows(blk, a, exchange).run_phases();

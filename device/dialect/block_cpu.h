@@ -108,6 +108,8 @@ class Block {
     for (int p = first; p < first + count; ++p) step(Slot{p}, p);
   }
   // One lane does it; a GPU spreads different lanes' work over threads.
+  FCCL_DEVICE bool is_lane(int) const { return true; }
+  FCCL_DEVICE void keep_places(uint64_t) const {}
   template <class F>
   FCCL_DEVICE void by_lane(int, F&& work) {
     work();

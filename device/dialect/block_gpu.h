@@ -121,6 +121,11 @@ class Block {
   FCCL_DEVICE Block() {}
   FCCL_DEVICE int id() const { return block_index(); }
   FCCL_DEVICE int count() const { return block_count(); }
+  FCCL_DEVICE bool is_lane(int lane) const { return thread() == lane; }
+  // What a row needs to be found is computed now: the union of these words, of which none is ~0.
+  FCCL_DEVICE void keep_places(uint64_t places) const {
+    compute_before_here(places | static_cast<uint32_t>(thread()));
+  }
 
   // ---- steps
   template <class F>
@@ -136,7 +141,7 @@ class Block {
   }
   template <class F>
   FCCL_DEVICE void by_lane(int lane, F&& work) {
-    if (thread() == lane) work();
+    if (is_lane(lane)) work();
   }
   template <class Load>
   FCCL_DEVICE auto prefetch(int first, int count, const Load& load) {
@@ -257,7 +262,7 @@ class Block {
   // Before the first arrival of a tile: the stores of the whole block come first.
   FCCL_DEVICE void arrive_begin() { barrier_.meet_after_stores(); }
   FCCL_DEVICE void chaos() {}
-  // All pushes of this block are issued: kernels that follow may be set up beside it.
+  // Kernels that follow in the stream may be set up beside this one.
   FCCL_DEVICE void let_later_kernels_start() { start_later_kernels(); }
 
  private:

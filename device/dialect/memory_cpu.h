@@ -54,6 +54,9 @@ FCCL_DEVICE Pack load_staged(const char* from) {
   return {hn::LoadU(WordTag(), reinterpret_cast<const uint32_t*>(from))};
 }
 
+// A call of the host begins when the one before it has ended.
+FCCL_DEVICE void wait_for_earlier_kernels() {}
+
 // Asks for a line a little ahead of `at`. A pack is a quarter of a line, so each is asked for four
 // times; the repeats cost less than a branch.
 constexpr int kFetchAhead = 1024;  // bytes: as many lines as a core has misses in flight
@@ -147,28 +150,17 @@ FCCL_DEVICE float fused_multiply_add(float a, float b, float c) {
 }
 
 // ---- the control block
-// A block that failed early may poison the line while another still reads it.
-FCCL_DEVICE ControlLine load_line(const Control& control) {
-  const ControlLine& line = control.line;
-  return {load_relaxed(&line.epoch), load_acquire(&line.gen), load_relaxed(&line.seq)};
+FCCL_DEVICE uint64_t load_line(const uint64_t& line) {
+  return load_acquire(&line);
 }
-
-struct Advanced {
-  bool other = false;  // the line was neither what this launch had read nor poisoned
-  static Advanced of_nobody() { return {true}; }
-  bool overlapped(const ControlLine&) const { return other; }
-};
-FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now,
-                                  const ControlLine& next) {
-  if (!compare_and_swap(&line.gen, now.gen, next.gen))
-    return {load_relaxed(&line.gen) != kPoisonedGeneration};
-  const bool other = load_relaxed(&line.epoch) != now.epoch;
-  __atomic_store_n(&line.seq, next.seq, __ATOMIC_RELAXED);
-  __atomic_store_n(&line.epoch, next.epoch, __ATOMIC_RELAXED);
-  return {other};
+FCCL_DEVICE uint64_t add_to_line(uint64_t& line, uint64_t part) {
+  return fetch_add(&line, part);
 }
-FCCL_DEVICE void poison_line(ControlLine& line) {
-  __atomic_store_n(&line.gen, kPoisonedGeneration, __ATOMIC_SEQ_CST);
+FCCL_DEVICE uint64_t answer(uint64_t found) {
+  return found;
+}
+FCCL_DEVICE void poison(uint64_t& line) {
+  __atomic_fetch_or(&line, kPoisonedLine, __ATOMIC_SEQ_CST);
 }
 
 // Header: the epoch is stored last and loaded first.

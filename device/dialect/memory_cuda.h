@@ -3,8 +3,7 @@
 // Everything that a peer may touch is accessed relaxed at system scope, 16 bytes at a time; release
 // and acquire would double the hop and are used by the flag protocol only. Accesses are volatile
 // assembly in source order, so that a load written before a poll is issued before it. The control
-// line belongs to the own device: it is read with one relaxed 16-byte load and advanced by one
-// 8-byte compare-and-swap over {gen, seq}; nobody reads it between that and the end of the launch.
+// line belongs to the own device: relaxed accesses at its scope.
 #pragma once
 #include "device/dialect/pack_cuda.h"
 #include "device/layout/control.h"
@@ -95,43 +94,32 @@ FCCL_DEVICE void store_release(uint32_t* word, uint32_t value) {
 FCCL_DEVICE void store_release(uint64_t* word, uint64_t value) {
   asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
-FCCL_DEVICE uint32_t fetch_add(uint32_t* word, uint32_t value) {
-  uint32_t old;
-  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
-               : "=r"(old)
-               : "l"(word), "r"(value)
-               : "memory");
-  return old;
-}
 FCCL_DEVICE bool compare_and_swap(uint32_t* word, uint32_t expected, uint32_t desired) {
   return atomicCAS_system(word, expected, desired) == expected;
 }
 
 // ---- the control block
-FCCL_DEVICE ControlLine load_line(const Control& control) {
-  uint32_t low, high;
-  ControlLine line;
-  asm volatile("ld.relaxed.gpu.global.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(low), "=r"(high), "=r"(line.gen), "=r"(line.seq)
-               : "l"(&control.line)
-               : "memory");
-  line.epoch = static_cast<uint64_t>(high) << 32 | low;
-  return line;
+FCCL_DEVICE uint64_t load_line(const uint64_t& line) {
+  uint64_t seen;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(&line) : "memory");
+  return seen;
 }
-
-FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now,
-                                  const ControlLine& next) {
-  Advanced result;
-  asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
-               : "=l"(result.seen)
-               : "l"(&line.gen), "l"(swapped_word(now)), "l"(swapped_word(next))
+FCCL_DEVICE uint64_t add_to_line(uint64_t& line, uint64_t part) {
+  uint64_t found;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+               : "=l"(found)
+               : "l"(&line), "l"(part)
                : "memory");
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(&line.epoch), "l"(next.epoch)
-               : "memory");
-  return result;
+  return found;
 }
-FCCL_DEVICE void poison_line(ControlLine& line) {
-  atomicExch(&line.gen, kPoisonedGeneration);
+// Nothing is made of it, and so it is not waited for, before this place.
+FCCL_DEVICE uint64_t answer(uint64_t found) {
+  asm volatile("" : "+l"(found));
+  return found;
+}
+FCCL_DEVICE void poison(uint64_t& line) {
+  asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(&line), "l"(kPoisonedLine)
+               : "memory");
 }
 
 FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
@@ -179,6 +167,14 @@ FCCL_DEVICE void start_later_kernels() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+// What is made of arguments and indices is computed here and kept, not again where it is used: the
+// compiler would put that behind the wait for earlier kernels, where it costs time. It goes into a
+// condition that never holds (no union of addresses and small numbers is ~0), and on which all that
+// follows depends.
+FCCL_DEVICE void compute_before_here(uint64_t bits) {
+  asm volatile("{.reg .pred p; setp.eq.s64 p, %0, -1; @p exit;}" ::"l"(bits) : "memory");
 }
 
 // Nothing to do ahead here: see the CPU's.

@@ -1,6 +1,6 @@
-// Memory on a GPU, the part that is the same everywhere: the caller's tensors, and what the advance
-// of the control line found. Included by memory_cuda.h and memory_hip.h behind their words for
-// memory of this rank: load_own, store_own (a pack), load_own_word, store_own_word (an element).
+// Memory on a GPU, the part that is the same everywhere: the caller's tensors. Included by
+// memory_cuda.h and memory_hip.h behind their words for memory of this rank: load_own, store_own (a
+// pack), load_own_word, store_own_word (an element).
 #pragma once
 #include "device/layout/control.h"
 
@@ -71,19 +71,5 @@ FCCL_DEVICE Floats<kElements<T>> load_user_f32(const char* vector, int pack, int
       pack * N + i < elements ? load_own_word(from + i) : 0.0f;
   return r;
 }
-
-// {gen, seq} of the control line as the one word that the advance swaps.
-FCCL_DEVICE uint64_t swapped_word(const ControlLine& line) {
-  return static_cast<uint64_t>(line.seq) << 32 | line.gen;
-}
-// What advance_line found, to be looked at when the answer has come.
-struct Advanced {
-  uint64_t seen = kPoisonedGeneration;  // {gen, seq}
-  FCCL_DEVICE static Advanced of_nobody() { return {kNoGeneration}; }  // as if overlapped
-  // Was the line neither `now` nor poisoned?
-  FCCL_DEVICE bool overlapped(const ControlLine& now) const {
-    return seen != swapped_word(now) && static_cast<uint32_t>(seen) != kPoisonedGeneration;
-  }
-};
 
 }  // namespace fccl::FCCL_TARGET

@@ -7,8 +7,7 @@
 // back or invalidated, and order is the order of completion: a load has come when its value is
 // used, a store has been performed when vmcnt is 0. That is what acquire and release are below;
 // buffer_inv in every poll and buffer_wbl2 in front of every pad would cost more than the hop. The
-// failure record alone is filled by plain stores, and its release writes back (publish_record); the
-// ticket is reset by a plain store, for the next launch.
+// failure record alone is filled by plain stores, and its release writes back (publish_record).
 //
 // 16 BYTES. A pack is stored by one 16-byte instruction, so that a wave fills whole lines of the
 // link, and loaded by two relaxed 8-byte atomic loads: the compiler knows those, may have those of
@@ -19,7 +18,7 @@
 //            taken when none of its words is the sentinel: each half is this exchange's then.
 //   LL       each half carries its own tag.
 //   staging  loaded after the arrival of the tile was seen, which was sent when all was stored.
-//   line     {gen, seq} is one half; `epoch` changes when all blocks have read both (exchange.h).
+//   line     is one half.
 //   header   the only two halves that belong together: one store instruction of one lane, within a
 //            line, is one write on the link, and the reader loads the epoch before the rest.
 #pragma once
@@ -63,9 +62,6 @@ template <class Word>
 FCCL_DEVICE void store_release(Word* word, Word value) {
   stores_done();
   store_relaxed(word, value);
-}
-FCCL_DEVICE uint32_t fetch_add(uint32_t* word, uint32_t value) {
-  return __hip_atomic_fetch_add(global(word), value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 FCCL_DEVICE bool compare_and_swap(uint32_t* word, uint32_t expected, uint32_t desired) {
   return __hip_atomic_compare_exchange_strong(global(word),
@@ -134,32 +130,20 @@ namespace fccl::FCCL_TARGET {
 FCCL_DEVICE uint32_t uniform(uint32_t word) {
   return static_cast<uint32_t>(__builtin_amdgcn_readfirstlane(static_cast<int>(word)));
 }
-FCCL_DEVICE ControlLine load_line(const Control& control) {
-  const Pack p = load_peer(reinterpret_cast<const char*>(&control.line));
-  const uint32_t low = uniform(p.w[0]);
-  const uint32_t high = uniform(p.w[1]);
-  ControlLine line;
-  line.epoch = static_cast<uint64_t>(high) << 32 | low;
-  line.gen = uniform(p.w[2]);
-  line.seq = uniform(p.w[3]);
-  return line;
+FCCL_DEVICE uint64_t load_line(const uint64_t& line) {
+  const uint64_t seen = load_relaxed(&line);
+  const uint32_t low = uniform(static_cast<uint32_t>(seen));
+  const uint32_t high = uniform(static_cast<uint32_t>(seen >> 32));
+  return static_cast<uint64_t>(high) << 32 | low;
 }
-FCCL_DEVICE Advanced advance_line(ControlLine& line, const ControlLine& now,
-                                  const ControlLine& next) {
-  Advanced result;
-  result.seen = swapped_word(now);
-  __hip_atomic_compare_exchange_strong(global(reinterpret_cast<uint64_t*>(&line.gen)),
-                                       &result.seen,
-                                       swapped_word(next),
-                                       __ATOMIC_RELAXED,
-                                       __ATOMIC_RELAXED,
-                                       __HIP_MEMORY_SCOPE_SYSTEM);
-  store_relaxed(&line.epoch, next.epoch);
-  return result;
+FCCL_DEVICE uint64_t add_to_line(uint64_t& line, uint64_t part) {
+  return __hip_atomic_fetch_add(global(&line), part, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
-FCCL_DEVICE void poison_line(ControlLine& line) {
-  __hip_atomic_exchange(
-      global(&line.gen), kPoisonedGeneration, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+FCCL_DEVICE uint64_t answer(uint64_t found) {
+  return found;
+}
+FCCL_DEVICE void poison(uint64_t& line) {
+  __hip_atomic_fetch_or(global(&line), kPoisonedLine, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 
 FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
@@ -202,6 +186,7 @@ FCCL_DEVICE uint32_t host_word(const uint32_t* word) {
 
 // Launches of a stream do not overlap here.
 FCCL_DEVICE void wait_for_earlier_kernels() {}
+FCCL_DEVICE void compute_before_here(uint64_t) {}
 FCCL_DEVICE void start_later_kernels() {}
 
 // Nothing to do ahead here: see the CPU's.

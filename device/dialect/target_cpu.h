@@ -29,6 +29,7 @@
 #endif
 // Readers fetch headers, pads and staging from the sender's window.
 #define FCCL_READERS_PULL 1
+#define FCCL_SHORT_STRIDES 0
 #define FCCL_ROW_POINTERS 1
 #define FCCL_POLL_WITHOUT_BRANCHES 0
 #if defined(__SANITIZE_THREAD__)

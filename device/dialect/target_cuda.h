@@ -18,5 +18,6 @@
 #define FCCL_ROW_PACKS FCCL_CUDA_PACKS
 // Senders store into the receivers' windows: a remote load would be a round trip.
 #define FCCL_READERS_PULL 0
-#define FCCL_ROW_POINTERS 0
+#define FCCL_SHORT_STRIDES 1
+#define FCCL_ROW_POINTERS (FCCL_CUDA_PACKS != 0)
 #define FCCL_POLL_WITHOUT_BRANCHES 0

@@ -22,6 +22,7 @@
 #define FCCL_ROW_PACKS FCCL_HIP_PACKS
 // Senders store into the receivers' windows: a remote load would be a round trip.
 #define FCCL_READERS_PULL 0
+#define FCCL_SHORT_STRIDES 1
 #define FCCL_ROW_POINTERS 0
 // What has been loaded is waited for in front of a branch: the loads of a poll stand together.
 #define FCCL_POLL_WITHOUT_BRANCHES 1

@@ -12,7 +12,6 @@ constexpr int kMaxThreads = kStreamed ? kStreamThreads : held_max_threads(kRowPa
 template <class Algorithm>
 __global__ void __launch_bounds__(kMaxThreads, kStreamed ? 2 : 1)
     cuda_kernel(const __grid_constant__ KernelArgs args) {
-  wait_for_earlier_kernels();
   Block block;
   Algorithm::run(block, args);
 }

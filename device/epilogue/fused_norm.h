@@ -19,39 +19,44 @@ class FusedRow {
 
   // `row` of the tensors, `local` of the residual that this rank has.
   FCCL_DEVICE FusedRow(const KernelArgs& a, int64_t row, int64_t local)
-      : a_(a),
+      : a_(&a),
         residual_(a.residual, local, a.hidden),
         residual_out_(a.residual_out, local, a.hidden),
         norm_out_(a.norm_out, row, a.hidden),
         sum_out_(a.allreduce_out, row, a.hidden) {}
 
+  FCCL_DEVICE uint64_t places() const {
+    return residual_.place() | residual_out_.place() | norm_out_.place() | float_bits(a_->eps) |
+           float_bits(a_->inv_hidden);
+  }
+
   FCCL_DEVICE Pack load_residual(int pack) const {
-    return a_.residual.ptr != nullptr ? residual_.load(pack) : zero_pack();
+    return a_->residual.ptr != nullptr ? residual_.load(pack) : zero_pack();
   }
   // As it is kept until the row's scale is known: in few registers where it has the tensor's type.
   FCCL_DEVICE auto load_weight(int pack) const {
     if constexpr (kPlain) {
-      return load_user<T, kPlain>(a_.weight, pack, a_.hidden);
+      return load_user<T, kPlain>(a_->weight, pack, a_->hidden);
     } else {
-      const Floats<N> w = load_vector(a_.weight, pack, kWeightF32);
-      return a_.flags & kWeightPlusOne ? all_floats<N>(1.0f) + w : w;
+      const Floats<N> w = load_vector(a_->weight, pack, kWeightF32);
+      return a_->flags & kWeightPlusOne ? all_floats<N>(1.0f) + w : w;
     }
   }
   FCCL_DEVICE Floats<N> fold(Floats<N> sum, Floats<N> x) const { return sum + x; }
   // The rounded h.
   FCCL_DEVICE Pack combine(int pack, Floats<N> sum, Pack residual) const {
     if constexpr (!kPlain) {
-      if (a_.flags & kRoundSum) sum = to_floats<T>(to_pack<T>(sum));
-      if (a_.allreduce_out.ptr != nullptr) sum_out_.store(pack, to_pack<T>(sum));
+      if (a_->flags & kRoundSum) sum = to_floats<T>(to_pack<T>(sum));
+      if (a_->allreduce_out.ptr != nullptr) sum_out_.store(pack, to_pack<T>(sum));
     }
-    if (a_.residual.ptr != nullptr) sum = sum + to_floats<T>(residual);
+    if (a_->residual.ptr != nullptr) sum = sum + to_floats<T>(residual);
     if constexpr (!kPlain) {
-      if (a_.bias != nullptr) sum = sum + load_vector(a_.bias, pack, kBiasF32);
+      if (a_->bias != nullptr) sum = sum + load_vector(a_->bias, pack, kBiasF32);
     }
     return to_pack<T>(sum);
   }
   FCCL_DEVICE void keep(int pack, Pack h) const {
-    if (a_.residual_out.ptr != nullptr) residual_out_.store(pack, h);
+    if (a_->residual_out.ptr != nullptr) residual_out_.store(pack, h);
   }
   template <class Weight>
   FCCL_DEVICE Pack finish(int pack, Pack h, float scale, const Weight& weight) const {
@@ -66,12 +71,12 @@ class FusedRow {
   FCCL_DEVICE static Floats<N> floats_of(const Floats<N>& weight) { return weight; }
   FCCL_DEVICE Floats<N> load_vector(const char* vector, int pack, uint32_t f32) const {
     if constexpr (!kPlain) {
-      if (a_.flags & f32) return load_user_f32<T, kPlain>(vector, pack, a_.hidden);
+      if (a_->flags & f32) return load_user_f32<T, kPlain>(vector, pack, a_->hidden);
     }
-    return to_floats<T>(load_user<T, kPlain>(vector, pack, a_.hidden));
+    return to_floats<T>(load_user<T, kPlain>(vector, pack, a_->hidden));
   }
 
-  const KernelArgs& a_;
+  const KernelArgs* a_;
   RowT residual_;
   RowT residual_out_;
   RowT norm_out_;

@@ -21,6 +21,8 @@ class ReduceRow {
   static constexpr int N = kElements<T>;
   FCCL_DEVICE ReduceRow(Row<T, false> out, int op, int ranks) : out_(out), op_(op), ranks_(ranks) {}
 
+  FCCL_DEVICE uint64_t places() const { return out_.place(); }
+
   FCCL_DEVICE Floats<N> fold(Floats<N> sum, Floats<N> x) const {
     switch (op_) {
       case kProdOp:

@@ -19,7 +19,9 @@ struct ExchangeArgs {
   uint32_t hash;  // of the call, for the header
   uint32_t tokens;  // rows of this launch, for the header
   uint32_t checked;  // compare headers on every call
-  uint32_t uncounted;  // 1: not in control.seq (captured: the host cannot count replays)
+  uint32_t unused;
+  char* to_peer;  // of two ranks: the own slot in the peer's window, generation 0 and hop 0
+  char* from_peer;  //   and the peer's slot here; known without arithmetic
   char* window[kMaxRanks];
   FailureRecord* record;  // host memory
   const uint32_t* host_abort;  // host memory, nonzero ends every wait

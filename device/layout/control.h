@@ -3,10 +3,8 @@
 // one communicator (same build), so they are asserted.
 //
 // Who writes what:
-//   line: own kernels only, the last block of a launch to begin (Exchange::begin). A failure
-//   poisons `gen`.
-//
-//   ticket: own blocks of one launch; back to 0 when all have begun.
+//   line: own blocks only, each adds its part of one exchange (Exchange::begin). A failure poisons
+//   it.
 //
 //   status: own kernels, and the kernels and health threads of PEERS; nonzero = this communicator
 //   failed.
@@ -34,14 +32,25 @@ constexpr int kGenerations = 3;  // Lamport and LL regions
 constexpr int kStagingGenerations = 2;  // flag staging, by parity of the epoch
 constexpr int kMaxTiles = 256;  // signal pads of one hop and sender
 constexpr int kHops = 2;
-constexpr uint32_t kPoisonedGeneration = 0xFFu;
-constexpr uint32_t kNoGeneration = 0xFEu;  // in no control line
 
-struct alignas(16) ControlLine {
-  uint64_t epoch;  // number of the next exchange, from 1
-  uint32_t gen;  // its generation: rotates 0, 1, 2; never epoch % 3 (2^32 mod 3 = 1)
-  uint32_t seq;  // launches begun; the host orders a change of stream by an event recorded there
-};
+// The control line is one word: the number of the next exchange (from 1; 47 bits are nine years of
+// two exchanges a microsecond), and below it what its blocks have added so far. Bit 63: poisoned.
+constexpr int kBlockBits = 16;
+constexpr uint64_t kPoisonedLine = uint64_t{1} << 63;
+FCCL_HOST_DEVICE constexpr uint64_t line_of(uint64_t epoch) {
+  return epoch << kBlockBits;
+}
+FCCL_HOST_DEVICE constexpr bool is_poisoned(uint64_t line) {
+  return (line & kPoisonedLine) != 0;
+}
+FCCL_HOST_DEVICE constexpr uint64_t epoch_of(uint64_t line) {
+  return (line & ~kPoisonedLine) >> kBlockBits;
+}
+// epoch % 3, of all its bits: 2^16 = 1 modulo 3, so the sum of its digits does.
+FCCL_HOST_DEVICE constexpr uint32_t generation_of(uint64_t epoch) {
+  const auto low = static_cast<uint32_t>(epoch);
+  return ((low & 0xFFFFu) + (low >> 16) + static_cast<uint32_t>(epoch >> 32)) % kGenerations;
+}
 
 struct alignas(16) CallHeader {
   uint64_t epoch;
@@ -61,8 +70,7 @@ struct RollCallWords {
 };
 
 struct alignas(128) Control {
-  ControlLine line;
-  alignas(128) uint32_t ticket;
+  uint64_t line;
   alignas(128) uint32_t status;
   uint32_t unused;
   uint64_t limit_ns;
@@ -71,9 +79,9 @@ struct alignas(128) Control {
   alignas(128) uint64_t pads[kHops][kMaxRanks][kMaxTiles];
   alignas(128) RollCallWords roll_call;
 };
-static_assert(sizeof(ControlLine) == 16 && sizeof(CallHeader) == 16);
-static_assert(offsetof(Control, ticket) == 128 && offsetof(Control, status) == 256 &&
-              offsetof(Control, doorbell) == 384 && offsetof(Control, headers) == 512);
+static_assert(sizeof(CallHeader) == 16);
+static_assert(offsetof(Control, status) == 128 && offsetof(Control, doorbell) == 256 &&
+              offsetof(Control, headers) == 384);
 
 // What a status word or the record says happened.
 enum class Failure : uint32_t {

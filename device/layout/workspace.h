@@ -58,11 +58,15 @@ inline uint64_t hop_bytes(const Region& region, int ranks, bool two_hops) {
 }
 
 // Tells a launch where its slots are.
-inline void place_slots(ExchangeArgs& ex, const Region& region, int ranks, bool two_hops) {
+inline void place_slots(ExchangeArgs& ex, const Region& region, bool two_hops) {
   ex.region = region.offset;
   ex.generation = static_cast<uint32_t>(region.generation / 16);
   ex.hop_stride = two_hops ? ex.generation / 2 : 0;
-  ex.from_stride = static_cast<uint32_t>(hop_bytes(region, ranks, two_hops) / 16);
+  ex.from_stride = static_cast<uint32_t>(hop_bytes(region, ex.ranks, two_hops) / 16);
+  if (ex.ranks != 2) return;
+  const uint64_t slot = uint64_t{ex.from_stride} * 16;
+  ex.to_peer = ex.window[1] + region.offset + static_cast<uint64_t>(ex.rank) * slot;
+  ex.from_peer = ex.window[0] + region.offset + static_cast<uint64_t>(1 - ex.rank) * slot;
 }
 
 }  // namespace fccl

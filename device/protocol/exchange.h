@@ -1,10 +1,10 @@
 // One exchange: what every kernel does before and after its data moves, whatever the protocol.
 //
-// WORDS. The control line {epoch, gen, seq} of a rank is read by all blocks at entry and written
-// once, by the last block to have read it: epoch + 1, gen rotates 0 1 2, seq + 1. Nobody else
-// writes it but a failure, which poisons `gen`. The header of a call, {epoch, hash, tokens}, is
-// stored by block 0 of each rank into headers[gen][rank] of every peer, or of its own window where
-// readers pull; it is read in slow paths, and by all in checked mode.
+// WORDS. The control line of a rank counts its exchanges (control.h): all blocks read it at entry,
+// and add to it once each. Nobody else writes it but a failure, which sets its highest bit. The
+// header of a call, {epoch, hash, tokens}, is stored by block 0 of each rank into
+// headers[gen][rank] of every peer, or of its own window where readers pull; it is read in slow
+// paths, and by all in checked mode.
 //
 // WHY THREE GENERATIONS ARE ENOUGH. (i) The launches of one rank are ordered. (ii) An exchange is
 // closed: a rank leaves exchange n only after it has received, directly or through others,
@@ -13,18 +13,19 @@
 // completed m-2. The last user of gen(m) is m-3, whose slots were re-armed before m-3 ended: one
 // whole launch earlier than the push of m. Two generations would be exactly tight; the third is the
 // slack for the write-back of re-arm stores (a store performed at its home before a kernel boundary
-// is not overtaken) and needs no exit fence. `gen` is a counter of its own, never epoch % 3: 2^32
-// mod 3 = 1, and a 32-bit epoch would use one generation twice at the wrap; ours has 64 bits and
-// the pads compare it by signed difference.
+// is not overtaken) and needs no exit fence. gen(m) is m modulo 3 of all bits of m, which never
+// wraps: of 32 bits alone it would use one generation twice at the wrap (2^32 = 1 modulo 3).
 //
-// THE ADVANCE. Every block takes a ticket as soon as all its lanes have read the line, while its
-// data is on the way, so that no answer is waited for at the end. Whoever takes the last ticket
-// resets it and advances the line: nobody reads it any more before the next launch of this rank,
-// and that one begins after this one is complete (i). So the line says what has begun; that a
-// launch has completed is known by its kernel boundary alone, and the argument above uses nothing
-// else. The advance is a compare-and-swap, so that it never undoes a poison: later launches leave
-// at entry. If it finds another line, two launches of one rank overlapped. A launch that fails
-// poisons the line, advanced or not.
+// THE ADVANCE. A launch of B blocks adds 2^16 to the line: each block adds 1 once all its lanes
+// have read the line, block 0 what is left, 2^16 - (B-1). Before the last block has added, the sum
+// is less than 2^16 whatever the order (without block 0 it is at most B-1; with it, 2^16 less those
+// that are missing), so every block reads the same number, and once all have read it is one more.
+// Nobody waits for the answer, and the addition is over at the kernel boundary, before the next
+// launch of this rank reads (i). So the line says what has begun; that a launch has completed is
+// known by its kernel boundary alone, and the argument above uses nothing else. If two launches of
+// one rank overlapped, both read n: the last addition finds n+1, and its block reports it when it
+// leaves. A failure poisons the line, and additions do not undo that: later launches leave at
+// entry.
 #pragma once
 #include "device/dialect/dialect.h"
 
@@ -103,7 +104,7 @@ FCCL_DEVICE bool same_call(const ExchangeArgs& ex, const CallHeader& seen) {
 // what this lane has to report at the end of the kernel: the first failure of the rank is told.
 FCCL_DEVICE int fail_as(const ExchangeArgs& ex, uint32_t word, Waiting at) {
   Control& own = control_of(ex, 0);
-  poison_line(own.line);
+  poison(own.line);
   int report = Block::kNothing;
   if (compare_and_swap(&own.status, 0u, word)) {
     report = Block::kTellPeers;
@@ -119,14 +120,14 @@ FCCL_DEVICE int fail_as(const ExchangeArgs& ex, uint32_t word, Waiting at) {
 }
 
 // Completes the record and tells every peer.
-FCCL_SLOW void report_failure(const ExchangeArgs& ex, ControlLine line, bool write_record) {
+FCCL_SLOW void report_failure(const ExchangeArgs& ex, uint64_t epoch, bool write_record) {
   Control& own = control_of(ex, 0);
   if (write_record) {
     FailureRecord& record = *ex.record;
-    const CallHeader seen = load_header(header_of(ex, line.gen, record.peer));
-    record.epoch = line.epoch;
+    const CallHeader seen = load_header(header_of(ex, generation_of(epoch), record.peer));
+    record.epoch = epoch;
     record.seen = seen.epoch;
-    record.expected = line.epoch;
+    record.expected = epoch;
     record.seen_hash = seen.hash;
     record.expected_hash = ex.hash;
     record.seen_tokens = seen.tokens;
@@ -144,7 +145,7 @@ FCCL_DEVICE int must_stop(const ExchangeArgs& ex, uint64_t epoch, uint32_t gen, 
                           uint64_t waited_ns) {
   Control& own = control_of(ex, 0);
   if (load_acquire(&own.status) != 0) {
-    poison_line(own.line);
+    poison(own.line);
     return Block::kNothing;
   }
   // The host's word first: a rank that left had stored its header before it said good-bye.
@@ -168,21 +169,29 @@ FCCL_DEVICE int must_stop(const ExchangeArgs& ex, uint64_t epoch, uint32_t gen, 
 template <int kRanks>
 class Exchange {
  public:
-  FCCL_DEVICE explicit Exchange(const ExchangeArgs& ex)
-      : ex_(ex), line_(load_line(control_of(ex, 0))) {}
+  FCCL_DEVICE explicit Exchange(const ExchangeArgs& ex) : ex_(ex) {}
 
-  FCCL_DEVICE bool usable() const { return line_.gen < kGenerations; }
-  FCCL_DEVICE uint64_t epoch() const { return line_.epoch; }
-  FCCL_DEVICE uint32_t gen() const { return line_.gen; }
+  // Once, first: nothing in memory is touched before. False: the communicator has failed.
+  FCCL_DEVICE bool enter() {
+    wait_for_earlier_kernels();
+    return read_line();
+  }
+  // The same for who has waited already.
+  FCCL_DEVICE bool read_line() {
+    line_ = load_line(control_of(ex_, 0).line);
+    gen_ = generation_of(epoch());
+    return !is_poisoned(line_);
+  }
+  FCCL_DEVICE uint64_t epoch() const { return epoch_of(line_); }
+  FCCL_DEVICE uint32_t gen() const { return gen_; }
   FCCL_DEVICE const ExchangeArgs& args() const { return ex_; }
 
   // Cooperative, by block 0 only.
   FCCL_DEVICE void push_header(Block& blk) const {
     if (blk.id() != 0) return;
-    const CallHeader header{line_.epoch, ex_.hash, ex_.tokens};
+    const CallHeader header{epoch(), ex_.hash, ex_.tokens};
     const auto leave = [&](int i) {
-      blk.by_lane(i,
-                  [&] { store_header(control_of(ex_, i).headers[line_.gen][ex_.rank], header); });
+      blk.by_lane(i, [&] { store_header(control_of(ex_, i).headers[gen()][ex_.rank], header); });
     };
     if constexpr (kReadersPull) {
       leave(0);
@@ -211,50 +220,42 @@ class Exchange {
   template <class Ready, class Whom>
   FCCL_DEVICE bool wait(Block& blk, Ready&& ready, Whom&& whom) const {
     return blk.wait(control_of(ex_, 0).doorbell, ready, [&](uint64_t waited_ns) {
-      return must_stop(ex_, line_.epoch, line_.gen, whom(), waited_ns);
+      return must_stop(ex_, epoch(), gen(), whom(), waited_ns);
     });
   }
 
-  // Cooperative; every block once, before it waits for data. close() looks at the outcome.
+  // Cooperative; every block once, before it waits for data. close() looks at the answer.
   FCCL_DEVICE void begin(Block& blk) {
     blk.meet();  // every lane has read the line
     blk.by_lane(0, [&] {
-      Control& own = control_of(ex_, 0);
-      const uint32_t last = static_cast<uint32_t>(blk.count()) - 1u;
-      const uint32_t ticket = last == 0 ? 0u : fetch_add(&own.ticket, 1u);
-      if (ticket == last) {
-        if (last != 0) own.ticket = 0;
-        const ControlLine next{line_.epoch + 1,
-                               line_.gen == kGenerations - 1 ? 0 : line_.gen + 1,
-                               line_.seq + 1u - ex_.uncounted};
-        advanced_ = advance_line(own.line, line_, next);
-      } else if (ticket > last) {
-        advanced_ = Advanced::of_nobody();  // one launch too many: close() will say so
-      }
+      const uint64_t rest = line_of(1) - static_cast<uint64_t>(blk.count() - 1);
+      found_ = add_to_line(control_of(ex_, 0).line, blk.id() == 0 ? rest : 1);
     });
   }
   // The end of every kernel, whatever happened.
   FCCL_DEVICE void close(Block& blk) const {
-    if (advanced_.overlapped(line_)) [[unlikely]]
+    if (blk.is_lane(0) && epoch_of(answer(found_)) != epoch())
+        [[unlikely]]  // another launch has begun this exchange too
       blk.set_failed(
           fail_as(ex_, status_word(Failure::Overlap, ex_.rank), Waiting{ex_.rank, 0, 0}));
     if (blk.report() != Block::kNothing) [[unlikely]]
-      report_failure(ex_, line_, blk.report() == Block::kWriteRecord);
+      report_failure(ex_, epoch(), blk.report() == Block::kWriteRecord);
   }
 
  private:
   FCCL_DEVICE void compare_header(Block& blk, int q) const {
-    const CallHeader& header = header_of(ex_, line_.gen, q);
+    const CallHeader& header = header_of(ex_, gen(), q);
     const Waiting at{q, 0, 0};
     wait(
-        blk, [&] { return load_header(header).epoch == line_.epoch; }, [&] { return at; });
+        blk, [&] { return load_header(header).epoch == epoch(); }, [&] { return at; });
     if (!blk.failed() && !same_call(ex_, load_header(header)))
       blk.set_failed(fail_as(ex_, status_word(Failure::Mismatch, ex_.rank), at));
   }
 
   const ExchangeArgs& ex_;
-  const ControlLine line_;
-  Advanced advanced_;
+  uint64_t line_;
+  uint32_t gen_;
+  uint64_t found_;  // by the lane that added to it
 };
 
 // How a step stores what it sends: to one peer (an index into window[]), or to all from `first` on.

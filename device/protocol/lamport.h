@@ -20,11 +20,18 @@ class Lamport {
   static constexpr bool kWaitsForPacks = true;
 
   FCCL_DEVICE Lamport(const Exchange<kRanks>& exchange, int hop, Hop)
-      : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop), hop_(hop) {}
+      : exchange_(exchange), hop_(hop) {}
 
+  FCCL_DEVICE uint64_t places() const {
+    const ExchangeArgs& ex = exchange_.args();
+    if constexpr (kRanks == 2)
+      return reinterpret_cast<uint64_t>(ex.to_peer) | reinterpret_cast<uint64_t>(ex.from_peer) |
+             ex.generation;
+    return 0;
+  }
   // Pack `index` of this rank's slot at peer i (an index into window[]).
   FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
-    store_peer(slots_.outgoing(i, index), without_sentinel(p));
+    store_peer(outgoing(i, index), without_sentinel(p));
   }
   FCCL_DEVICE SendTo<Lamport> sender(int i) const { return {*this, i}; }
   FCCL_DEVICE SendAll<Lamport, kRanks> sender_to_all(int first) const {
@@ -47,12 +54,12 @@ class Lamport {
     const ExchangeArgs& ex = exchange_.args();
     if constexpr (kRanks == 2) {  // the order of two changes no bit: no choice by rank in the poll
       got[0] = mine;
-      return receive(blk, 1 - ex.rank, index, row, got[1]);
+      return receive_at(blk, from_peer(index), 1 - ex.rank, row, got[1]);
     } else {
       auto ready = [&] {
         bool all = true;
 #if FCCL_POLL_WITHOUT_BRANCHES  // the own slot too: it is there, and nobody pushes to it here
-        each_rank<kRanks>(ex, 0, [&](int q) { got[q] = load_peer(slots_.incoming(q, index)); });
+        each_rank<kRanks>(ex, 0, [&](int q) { got[q] = load_peer(slots().incoming(q, index)); });
         each_rank<kRanks>(ex, 0, [&](int q) { all &= (q == ex.rank) | arrived(got[q]); });
         each_rank<kRanks>(ex, 0, [&](int q) {
           if (q == ex.rank) got[q] = mine;
@@ -62,7 +69,7 @@ class Lamport {
           if (q == ex.rank) {
             got[q] = mine;
           } else {
-            got[q] = load_peer(slots_.incoming(q, index));
+            got[q] = load_peer(slots().incoming(q, index));
             all = arrived(got[q]) && all;
           }
         });
@@ -75,7 +82,7 @@ class Lamport {
   FCCL_DEVICE void release_all(uint32_t index) const {
     const ExchangeArgs& ex = exchange_.args();
     if constexpr (kRanks == 2) {
-      release(1 - ex.rank, index);
+      store_peer(from_peer(index), sentinel_pack());
     } else {
       each_rank<kRanks>(ex, 0, [&](int q) {
         if (q != ex.rank) release(q, index);
@@ -84,28 +91,46 @@ class Lamport {
   }
   // The same for one sender, this rank included if it pushed to itself.
   FCCL_DEVICE bool receive(Block& blk, int q, uint32_t index, int row, Pack& got) const {
+    return receive_at(blk, slots().incoming(q, index), q, row, got);
+  }
+  FCCL_DEVICE void release(int q, uint32_t index) const {
+    store_peer(slots().incoming(q, index), sentinel_pack());
+  }
+
+ private:
+  FCCL_DEVICE bool receive_at(Block& blk, const char* at, int q, int row, Pack& got) const {
     auto ready = [&] {
-      got = load_peer(slots_.incoming(q, index));
+      got = load_peer(at);
       return arrived(got);
     };
     return exchange_.wait(blk, ready, [&] { return Waiting{q, hop_, row}; });
   }
-  FCCL_DEVICE void release(int q, uint32_t index) const {
-    store_peer(slots_.incoming(q, index), sentinel_pack());
+  FCCL_DEVICE char* outgoing(int i, uint32_t index) const {
+    if (kRanks == 2 && i == 1) return exchange_.args().to_peer + pack_offset(from_slot(index));
+    return slots().outgoing(i, index);
+  }
+  // Of two ranks.
+  FCCL_DEVICE char* from_peer(uint32_t index) const {
+    return exchange_.args().from_peer + pack_offset(from_slot(index));
+  }
+  FCCL_DEVICE uint32_t from_slot(uint32_t index) const {
+    const ExchangeArgs& ex = exchange_.args();
+    return exchange_.gen() * ex.generation + static_cast<uint32_t>(hop_) * ex.hop_stride + index;
+  }
+  FCCL_DEVICE Slots slots() const {
+    return {exchange_.args(), exchange_.gen(), hop_};
   }
 
- private:
   FCCL_DEVICE int missing(uint32_t index) const {
     const ExchangeArgs& ex = exchange_.args();
     int peer = ex.rank;
     each_rank<kRanks>(ex, 0, [&](int q) {
-      if (q != ex.rank && !arrived(load_peer(slots_.incoming(q, index)))) peer = q;
+      if (q != ex.rank && !arrived(load_peer(slots().incoming(q, index)))) peer = q;
     });
     return peer;
   }
 
   const Exchange<kRanks>& exchange_;
-  const Slots slots_;
   const int hop_;
 };
 

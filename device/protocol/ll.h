@@ -18,20 +18,15 @@ class LL {
   static constexpr bool kWaitsForPacks = true;
   static constexpr int kLineBytes = 16;
 
-  FCCL_DEVICE LL(const Exchange<kRanks>& exchange, int hop, Hop)
-      : exchange_(exchange),
-        slots_(exchange.args(), exchange.gen(), hop),
-        hop_(hop),
-        tag_(static_cast<uint32_t>(exchange.epoch()) == 0
-                 ? 0x80000000u
-                 : static_cast<uint32_t>(exchange.epoch())) {}
+  FCCL_DEVICE LL(const Exchange<kRanks>& exchange, int hop, Hop) : exchange_(exchange), hop_(hop) {}
 
+  FCCL_DEVICE uint64_t places() const { return 0; }
   FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
     uint32_t w[4];
     pack_to_words(p, w);
-    char* to = slots_.outgoing(i, 2 * index);
-    const uint32_t first[4] = {w[0], tag_, w[1], tag_};
-    const uint32_t second[4] = {w[2], tag_, w[3], tag_};
+    char* to = slots().outgoing(i, 2 * index);
+    const uint32_t first[4] = {w[0], tag(), w[1], tag()};
+    const uint32_t second[4] = {w[2], tag(), w[3], tag()};
     store_peer(to, pack_of_words(first));
     store_peer(to + kLineBytes, pack_of_words(second));
   }
@@ -69,7 +64,7 @@ class LL {
     });
   }
   FCCL_DEVICE bool receive(Block& blk, int q, uint32_t index, int row, Pack& got) const {
-    const char* from = slots_.incoming(q, 2 * index);
+    const char* from = slots().incoming(q, 2 * index);
     auto ready = [&] {
       uint32_t a[4];
       uint32_t b[4];
@@ -77,21 +72,25 @@ class LL {
       pack_to_words(load_peer(from + kLineBytes), b);
       const uint32_t words[4] = {a[0], a[2], b[0], b[2]};
       got = pack_of_words(words);
-      return a[1] == tag_ && a[3] == tag_ && b[1] == tag_ && b[3] == tag_;
+      return a[1] == tag() && a[3] == tag() && b[1] == tag() && b[3] == tag();
     };
     return exchange_.wait(blk, ready, [&] { return Waiting{q, hop_, row}; });
   }
   FCCL_DEVICE void release(int q, uint32_t index) const {
-    char* line = slots_.incoming(q, 2 * index);
+    char* line = slots().incoming(q, 2 * index);
     store_peer(line, zero_pack());
     store_peer(line + kLineBytes, zero_pack());
   }
 
  private:
+  FCCL_DEVICE Slots slots() const { return {exchange_.args(), exchange_.gen(), hop_}; }
+  FCCL_DEVICE uint32_t tag() const {
+    const uint32_t low = static_cast<uint32_t>(exchange_.epoch());
+    return low == 0 ? 0x80000000u : low;
+  }
+
   const Exchange<kRanks>& exchange_;
-  const Slots slots_;
   const int hop_;
-  const uint32_t tag_;
 };
 
 }  // namespace fccl::FCCL_TARGET

@@ -5,35 +5,39 @@
 
 namespace fccl::FCCL_TARGET {
 
-// Where a row begins. On the CPU a pointer, which a step keeps in a register (a store to memory
-// could change what an object elsewhere holds); on a GPU it is computed where it is used, from
-// arguments that cost no register.
+// Bytes before a row. Whole rows: row and stride have 32 bits (the host sees to it).
+template <bool kWhole>
+FCCL_DEVICE int64_t row_offset(const Tensor& tensor, int64_t row) {
+  if constexpr (kWhole && FCCL_SHORT_STRIDES)
+    return static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(row)) *
+                                static_cast<uint32_t>(tensor.stride));
+  return row * tensor.stride;
+}
+
+// Where a row begins: a pointer that a step keeps in a register (a store to memory could change
+// what an object elsewhere holds), or computed where it is used, from arguments that cost none.
 #if FCCL_ROW_POINTERS
 template <bool kWhole>
 class RowPlace {
  public:
   FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row)
-      : ptr_(tensor.ptr + row * tensor.stride) {}
+      : ptr_(tensor.ptr + row_offset<kWhole>(tensor, row)) {}
   FCCL_DEVICE char* ptr() const { return ptr_; }
+  FCCL_DEVICE uint64_t place() const { return reinterpret_cast<uint64_t>(ptr_); }
 
  private:
   char* ptr_;
 };
 #else
-// Whole rows: row and stride have 32 bits (the host sees to it), one multiplication.
 template <bool kWhole>
 class RowPlace {
  public:
-  FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row) : tensor_(tensor), row_(row) {}
-  FCCL_DEVICE char* ptr() const {
-    if constexpr (kWhole)
-      return tensor_.ptr + static_cast<uint64_t>(static_cast<uint32_t>(row_)) *
-                               static_cast<uint32_t>(tensor_.stride);
-    return tensor_.ptr + row_ * tensor_.stride;
-  }
+  FCCL_DEVICE RowPlace(const Tensor& tensor, int64_t row) : tensor_(&tensor), row_(row) {}
+  FCCL_DEVICE char* ptr() const { return tensor_->ptr + row_offset<kWhole>(*tensor_, row_); }
+  FCCL_DEVICE uint64_t place() const { return 0; }
 
  private:
-  const Tensor& tensor_;
+  const Tensor* tensor_;
   int64_t row_;
 };
 #endif
@@ -49,6 +53,7 @@ class Row {
   FCCL_DEVICE void store(int pack, Pack p) const {
     store_user<T, kWhole>(place_.ptr(), pack, elements_, p);
   }
+  FCCL_DEVICE uint64_t place() const { return place_.place(); }
 
  private:
   RowPlace<kWhole> place_;

@@ -32,6 +32,9 @@
  * stream; on CPU ranks only NULL is legal and the call is complete when it returns. When a call is
  * complete on its stream this rank may overwrite all of its inputs. GPU calls never block the host for
  * a peer and may be captured into graphs. Do not call between ncclGroupStart and ncclGroupEnd.
+ * A kernel that follows a call as CUDA's programmatic dependent launch may be set up before the call
+ * is complete: as CUDA asks of it, it waits for its grid dependency (griddepcontrol.wait) before it
+ * touches what the call reads or writes.
  *
  * THREADS. Any thread may call. Calls on one communicator are serialised by its lock; fcclCommAbort,
  * fcclCommGetAsyncError, fcclGetLastError and fcclCommErrorWord take no lock. All ranks must issue the
@@ -189,8 +192,9 @@ typedef struct {
 /* flags of fcclFusedArgs. An unknown bit is fcclInvalidArgument. */
 #define FCCL_WEIGHT_STABLE 0x1u  /* weight and bias may be read before earlier work of the stream ends */
 #define FCCL_INPUTS_STABLE 0x2u  /* the same for input and residual */
-#define FCCL_EARLY_TRIGGER 0x4u  /* kernels that follow may start early; each of them must wait for its
-                                    grid dependency before it touches an output of this call */
+#define FCCL_EARLY_TRIGGER 0x4u  /* dependent launches that follow may be set up before this rank has heard of
+                                    its peers, not only after; what they hold must not be what a kernel
+                                    needs that a peer waits for */
 #define FCCL_QUANT_AFTER_ROUNDING 0x8u /* quantise the rounded norm_out instead of its fp32 value */
 
 #define FCCL_NUMERICS_FUSED 0      /* one rounding, after the residual */

@@ -172,9 +172,9 @@ Status Communicator::launch(Launch& launch, const Plan& plan, uint32_t call, voi
   for (int i = 0; i < ranks_; ++i) ex.window[i] = workspace_->at((rank_ + i) % ranks_);
   ex.record = &words_->record;
   ex.host_abort = &words_->abort;
-  place_slots(ex, region, ranks_, two_hops);
   ex.rank = rank_;
   ex.ranks = ranks_;
+  place_slots(ex, region, two_hops);
   ex.tile_rows = plan.tile_rows;
   ex.hash = call;
   ex.checked = settings_.check ? 1 : 0;

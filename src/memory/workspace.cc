@@ -55,7 +55,7 @@ Status clear_workspace(DeviceContext& context, char* window, const WorkspaceLayo
   if (lamport != 0) FCCL_TRY(context.fill(window + layout.lamport.offset, 0xFF, lamport));
   // LL tags start at 0; staging is never read before it was written.
   FCCL_TRY(context.fill(window + layout.ll.offset, 0, layout.staging.offset - layout.ll.offset));
-  const ControlLine line{first_epoch, 0, 0};
+  const uint64_t line = line_of(first_epoch);
   FCCL_TRY(context.copy_in(window + offsetof(Control, line), &line, sizeof line));
   return context.copy_in(window + offsetof(Control, limit_ns), &limit_ns, sizeof limit_ns);
 }

@@ -128,7 +128,7 @@ std::string run_collective(KernelWorld& world, int rank, const Collective& c,
              make_args(world, rank, c, from, receive),
              c.blocks,
              c.chaos == 0 ? 0 : c.chaos + static_cast<uint32_t>(rank));
-  if (world.control(rank).line.gen == kPoisonedGeneration)
+  if (is_poisoned(world.control(rank).line))
     return c.text() + ": " + describe_failure(world.record(rank));
   std::string error;
   if (receive == out.data()) {

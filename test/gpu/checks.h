@@ -14,5 +14,7 @@ int check_chaos(int devices, double seconds, uint64_t seed, bool graphs_first = 
 int run_bench(int devices, bool quick, const char* csv_path);
 // The same with stages of the kernel left out: what bounds a shape.
 int run_stages(int devices);
+// When the warps of the kernel get how far.
+int run_timeline(int devices);
 
 }  // namespace fccl::test

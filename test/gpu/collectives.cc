@@ -199,7 +199,7 @@ std::string run_group(const std::vector<Collective>& group, int devices, uint64_
   GpuOptions options;
   options.ranks = group[0].ranks;
   options.devices = devices;
-  options.start_gen = static_cast<uint32_t>(seed % 3);
+  options.start_epoch = 1 + seed % 3;
   for (const Collective& c : group)
     options.slot_bytes =
         std::max(options.slot_bytes, static_cast<uint64_t>(c.rows() * c.packs() * 16));

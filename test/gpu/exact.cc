@@ -128,7 +128,6 @@ std::string run_group(const Group& group, int ranks, int devices, bool cpu_too) 
   options.ranks = ranks;
   options.devices = devices;
   options.start_epoch = 1 + mix(group.seed, 3) % 100;
-  options.start_gen = static_cast<uint32_t>(mix(group.seed, 4) % 3);
   for (const KernelCase& c : group.cases)
     options.slot_bytes = std::max(options.slot_bytes, slot_bytes(c));
   options.slot_bytes = (options.slot_bytes + 127) / 128 * 128;

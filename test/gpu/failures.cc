@@ -41,10 +41,10 @@ std::string found(GpuWorld& world, double seconds) {
     char line[160];
     std::snprintf(line,
                   sizeof line,
-                  "; rank %d status %08x gen %u, %s",
+                  "; rank %d status %08x%s, %s",
                   r,
                   own.status,
-                  own.line.gen,
+                  is_poisoned(own.line) ? " poisoned" : "",
                   describe_failure(world.record(r)).c_str());
     text += line;
   }
@@ -71,7 +71,7 @@ int absent_peer(AlgoKind algo, ProtocolKind protocol, int ranks, int devices) {
     named |= record.complete == 1 &&
              failure_of(status_word(static_cast<Failure>(record.failure), 0)) == Failure::Timeout &&
              record.peer == ranks - 1;
-    ok = ok && world.control(r).status != 0 && world.control(r).line.gen == kPoisonedGeneration;
+    ok = ok && world.control(r).status != 0 && is_poisoned(world.control(r).line);
   }
   ok = ok && named && first > 0.4 && first < 3 && world.control(ranks - 1).status != 0;
   const auto later = Clock::now();

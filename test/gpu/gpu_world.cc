@@ -81,7 +81,7 @@ void GpuWorld::arm(Rank& rank) const {
   CHECK_CUDA(cudaMemset(rank.window + layout_.staging.offset,
                         0xAB,
                         layout_.staging.generation * kStagingGenerations));
-  const ControlLine line{options_.start_epoch, options_.start_gen, 0};
+  const uint64_t line = line_of(options_.start_epoch);
   CHECK_CUDA(cudaMemcpy(
       rank.window + offsetof(Control, line), &line, sizeof line, cudaMemcpyHostToDevice));
   const uint64_t limit = static_cast<uint64_t>(options_.limit_ms) * 1000000;
@@ -114,9 +114,9 @@ ExchangeArgs GpuWorld::exchange(int rank, const KernelId& id) const {
     ex.window[i] = rank_[static_cast<size_t>((rank + i) % ranks())].window;
   ex.record = rank_[static_cast<size_t>(rank)].record;
   ex.host_abort = rank_[static_cast<size_t>(rank)].abort;
-  place_slots(ex, region, ranks(), two_hops);
   ex.rank = rank;
   ex.ranks = ranks();
+  place_slots(ex, region, two_hops);
   ex.tile_rows = 1;
   ex.hash = 0x5EED;
   return ex;
@@ -190,13 +190,8 @@ std::string GpuWorld::not_at_rest(uint64_t exchanges) const {
     const Control own = control(r);
     const std::string who = "rank " + std::to_string(r) + ": ";
     if (own.status != 0) return who + "status " + std::to_string(own.status);
-    if (own.line.epoch != options_.start_epoch + exchanges)
-      return who + "epoch " + std::to_string(own.line.epoch);
-    if (own.line.gen != (options_.start_gen + exchanges) % kGenerations)
-      return who + "generation " + std::to_string(own.line.gen);
-    if (own.line.seq != static_cast<uint32_t>(exchanges))
-      return who + "seq " + std::to_string(own.line.seq);
-    if (own.ticket != 0) return who + "ticket " + std::to_string(own.ticket);
+    if (own.line != line_of(options_.start_epoch + exchanges))
+      return who + "line " + std::to_string(own.line);
     const Rank& rank = rank_[static_cast<size_t>(r)];
     if (!all(rank, layout_.lamport, 0xFF)) return who + "a Lamport slot was not re-armed";
     if (!all(rank, layout_.ll, 0)) return who + "an LL line was not zeroed";

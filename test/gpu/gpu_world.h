@@ -22,7 +22,6 @@ struct GpuOptions {
   int devices = 1;
   uint64_t slot_bytes = 1 << 16;  // that one sender may push in one launch
   uint64_t start_epoch = 1;
-  uint32_t start_gen = 0;
   int64_t limit_ms = 4000;
 };
 

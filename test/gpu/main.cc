@@ -1,5 +1,5 @@
-// The GPU test program: gpu_test exact|collectives|failures|chaos|bench|quick|stages [...]. It
-// needs no library of the project, only a driver; it ends by itself.
+// The GPU test program: gpu_test exact|collectives|failures|chaos|bench|quick|stages|timeline
+// [...]. It needs no library of the project, only a driver; it ends by itself.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
     bad = run_bench(devices, std::strcmp(what, "quick") == 0, argc > 2 ? argv[2] : nullptr);
   else if (std::strcmp(what, "stages") == 0)
     bad = run_stages(devices);
+  else if (std::strcmp(what, "timeline") == 0)
+    bad = run_timeline(devices);
   else
     bad = 1;
   std::printf("%s: %s\n", what, bad == 0 ? "all right" : "WRONG");

@@ -1,4 +1,5 @@
-// See stages.h. A stage is a protocol of its own under the product's algorithm.
+// See stages.h. A stage is a protocol of its own under the product's algorithm, and so is the
+// clock.
 #include "gpu/stages.h"
 
 #define FCCL_CUDA_PACKS 1
@@ -17,14 +18,15 @@ class PartOfLamport {
   static constexpr bool kWaitsForPacks = true;
 
   FCCL_DEVICE PartOfLamport(const Exchange<kRanks>& exchange, int hop, Hop)
-      : exchange_(exchange), slots_(exchange.args(), exchange.gen(), hop) {}
+      : exchange_(exchange), hop_(hop) {}
 
+  FCCL_DEVICE uint64_t places() const { return 0; }
   FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
     if constexpr (kStage == Stage::WireTwice || kStage == Stage::NoWait)
-      store_peer(slots_.outgoing(i, index), without_sentinel(p));
+      store_peer(slots().outgoing(i, index), without_sentinel(p));
     // The peer's slot for itself is not used with two ranks.
     if constexpr (kStage == Stage::WireTwice)
-      store_peer(slots_.outgoing(i, index) + (1 - 2 * ex().rank) * pack_offset(ex().from_stride),
+      store_peer(slots().outgoing(i, index) + (1 - 2 * ex().rank) * pack_offset(ex().from_stride),
                  without_sentinel(p));
   }
   FCCL_DEVICE SendAll<PartOfLamport, kRanks> sender_to_all(int first) const {
@@ -39,21 +41,23 @@ class PartOfLamport {
     got[0] = got[1] = mine;
     if constexpr (kStage == Stage::Local) return true;
     const auto ready = [&] {
-      got[1] = load_peer(slots_.incoming(1 - ex().rank, index));
+      got[1] = load_peer(slots().incoming(1 - ex().rank, index));
       return kStage != Stage::WireTwice || arrived(got[1]);
     };
     return exchange_.wait(blk, ready, [&] { return Waiting{1 - ex().rank, 0, row}; });
   }
   FCCL_DEVICE void release_all(uint32_t index) const {
     if constexpr (kStage != Stage::Local)
-      store_peer(slots_.incoming(1 - ex().rank, index), sentinel_pack());
+      store_peer(slots().incoming(1 - ex().rank, index), sentinel_pack());
   }
 
  private:
   FCCL_DEVICE const ExchangeArgs& ex() const { return exchange_.args(); }
 
+  FCCL_DEVICE Slots slots() const { return {ex(), exchange_.gen(), hop_}; }
+
   const Exchange<kRanks>& exchange_;
-  const Slots slots_;
+  const int hop_;
 };
 
 template <int kRanks>
@@ -71,16 +75,13 @@ struct LocalNorm {
   using Epilogue = FusedNorm<BF16, true>;
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
     const auto input = input_rows<Epilogue>(a).row(blk.id());
+    Exchange<2> exchange(a.ex);
+    wait_for_earlier_kernels();
     const auto mine = blk.prefetch(0, a.packs, [input](int p) { return input.load(p); });
-    if constexpr (kStage == Stage::Norm) {
-      norm(blk, a, mine);
-    } else {
-      Exchange<2> exchange(a.ex);
-      if (!exchange.usable()) return;
-      if constexpr (kStage == Stage::NoHeader) exchange.begin(blk);
-      norm(blk, a, mine);
-      if constexpr (kStage == Stage::NoHeader) exchange.close(blk);
-    }
+    if (kStage != Stage::Norm && !exchange.read_line()) return;
+    if constexpr (kStage == Stage::NoHeader) exchange.begin(blk);
+    norm(blk, a, mine);
+    if constexpr (kStage == Stage::NoHeader) exchange.close(blk);
   }
   template <class Mine>
   FCCL_DEVICE static void norm(Block& blk, const KernelArgs& a, const Mine& mine) {
@@ -104,7 +105,79 @@ struct LocalNorm {
 };
 
 struct Nothing {
-  FCCL_DEVICE static void run(Block&, const KernelArgs&) {}
+  FCCL_DEVICE static void run(Block&, const KernelArgs&) { wait_for_earlier_kernels(); }
+};
+
+// ---- with a clock
+using test::Mark;
+
+FCCL_DEVICE test::WarpMarks& warp_marks() {
+  FCCL_SHARED test::WarpMarks marks[test::kTimedWarps];
+  return marks[threadIdx.x / 32];
+}
+FCCL_DEVICE void mark(Mark at) {
+  uint32_t now;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
+  if ((threadIdx.x & 31) == 0) warp_marks().clock[static_cast<int>(at)] = now;
+}
+
+template <int kRanks>
+class TimedLamport : public Lamport<kRanks> {
+ public:
+  using Base = Lamport<kRanks>;
+  FCCL_DEVICE TimedLamport(const Exchange<kRanks>& exchange, int hop, Hop kind)
+      : Base(exchange, hop, kind), exchange_(exchange) {}
+  FCCL_DEVICE void push(int i, uint32_t index, Pack p) const {
+    Base::push(i, index, p);
+    mark(Mark::Pushed);
+  }
+  FCCL_DEVICE SendAll<TimedLamport, kRanks> sender_to_all(int first) const {
+    return {*this, exchange_.args(), first};
+  }
+  FCCL_DEVICE const TimedLamport& reader() const { return *this; }
+  template <class Got>
+  FCCL_DEVICE bool receive_all(Block& blk, uint32_t index, int row, Pack mine, Got& got) const {
+    mark(Mark::Waiting);
+    const bool good = Base::receive_all(blk, index, row, mine, got);
+    mark(Mark::Received);
+    return good;
+  }
+  FCCL_DEVICE void release_all(uint32_t index) const {
+    Base::release_all(index);
+    mark(Mark::Summed);
+    if (threadIdx.x == 0)
+      call_number() = static_cast<uint32_t>(exchange_.epoch() % test::kTimedCalls);
+  }
+  FCCL_DEVICE static uint32_t& call_number() {
+    FCCL_SHARED uint32_t number;
+    return number;
+  }
+
+ private:
+  const Exchange<kRanks>& exchange_;
+};
+
+class TimedNorm : public FusedNorm<BF16, true> {
+ public:
+  using Base = FusedNorm<BF16, true>;
+  using Base::Base;
+  FCCL_DEVICE float scale(float squares) const {
+    const float result = Base::scale(squares);
+    if (result < 0.0f) __nanosleep(1);  // never: the clock is read when it is known
+    mark(Mark::Scaled);
+    return result;
+  }
+};
+
+struct Timed {
+  FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
+    Oneshot<TimedLamport, 2, TimedNorm>::run(blk, a);
+    mark(Mark::Done);
+    if ((threadIdx.x & 31) != 0) return;
+    auto* all = reinterpret_cast<test::WarpMarks*>(a.allreduce_out.ptr);
+    const uint32_t block = TimedLamport<2>::call_number() * test::kTimedBlocks + blockIdx.x;
+    all[block * test::kTimedWarps + threadIdx.x / 32] = warp_marks();
+  }
 };
 
 }  // namespace
@@ -146,6 +219,10 @@ CudaKernel stage_kernel(Stage stage) {
     default:
       return target::instance<target::Nothing>();
   }
+}
+
+CudaKernel timed_kernel() {
+  return FCCL_TARGET::instance<FCCL_TARGET::Timed>();
 }
 
 }  // namespace fccl::test

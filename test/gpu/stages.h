@@ -21,4 +21,19 @@ constexpr int kStages = 9;
 const char* stage_name(Stage stage);
 CudaKernel stage_kernel(Stage stage);  // not of Whole
 
+// The whole kernel with a clock: when a warp had sent its part of the row, began to wait, had
+// received, summed, knew the scale, was done; in cycles of its SM.
+enum class Mark { Pushed, Waiting, Received, Summed, Scaled, Done };
+constexpr int kMarks = 6;
+struct WarpMarks {
+  uint32_t clock[kMarks];
+  uint32_t unused[2];
+};
+// Of the last kTimedCalls calls, in allreduce_out: WarpMarks
+// [kTimedCalls][kTimedBlocks][kTimedWarps].
+constexpr int kTimedCalls = 256;
+constexpr int kTimedBlocks = 128;
+constexpr int kTimedWarps = 32;
+CudaKernel timed_kernel();
+
 }  // namespace fccl::test

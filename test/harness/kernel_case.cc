@@ -204,7 +204,7 @@ std::string run_case(KernelWorld& world, int rank, const KernelCase& c,
                args_of_chunk(c, whole, first),
                blocks,
                c.chaos == 0 ? 0 : c.chaos + static_cast<uint32_t>(rank));
-    if (world.control(rank).line.gen == kPoisonedGeneration)
+    if (is_poisoned(world.control(rank).line))
       return c.text() + ": " + describe_failure(world.record(rank));
   }
   const std::string error = check_buffers(c, rank, problem, buffers);

@@ -52,7 +52,7 @@ KernelWorld::KernelWorld(const Options& options)
     std::memset(window(rank) + layout_.staging.offset,
                 0xAB,
                 layout_.staging.generation * kStagingGenerations);
-    control(rank).line = {options.start_epoch, options.start_gen, 0};
+    control(rank).line = line_of(options.start_epoch);
     control(rank).limit_ns = static_cast<uint64_t>(options.limit_ms) * 1000000;
   }
 }
@@ -66,9 +66,9 @@ ExchangeArgs KernelWorld::exchange(int rank, const KernelId& id) {
   for (int i = 0; i < ranks(); ++i) ex.window[i] = window((rank + i) % ranks());
   ex.record = &record(rank);
   ex.host_abort = &host_abort(rank);
-  place_slots(ex, region, ranks(), two_hops);
   ex.rank = rank;
   ex.ranks = ranks();
+  place_slots(ex, region, two_hops);
   ex.tile_rows = 1;
   ex.hash = 0x5EED;
   return ex;
@@ -103,13 +103,8 @@ std::string KernelWorld::not_at_rest(uint64_t exchanges) {
     const Control& own = control(rank);
     const std::string who = "rank " + std::to_string(rank) + ": ";
     if (own.status != 0) return who + "status " + std::to_string(own.status);
-    if (own.line.epoch != options_.start_epoch + exchanges)
-      return who + "epoch " + std::to_string(own.line.epoch);
-    if (own.line.gen != (options_.start_gen + exchanges) % kGenerations)
-      return who + "generation " + std::to_string(own.line.gen);
-    if (own.line.seq != static_cast<uint32_t>(exchanges))
-      return who + "seq " + std::to_string(own.line.seq);
-    if (own.ticket != 0) return who + "ticket " + std::to_string(own.ticket);
+    if (own.line != line_of(options_.start_epoch + exchanges))
+      return who + "line " + std::to_string(own.line);
     if (own.doorbell.sleepers != 0)
       return who + "sleepers " + std::to_string(own.doorbell.sleepers);
     if (!all_bytes(

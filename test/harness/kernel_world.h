@@ -18,7 +18,6 @@ class KernelWorld {
     int ranks = 2;
     uint64_t slot_bytes = 1 << 16;  // that one sender may push in one launch, padded packs
     uint64_t start_epoch = 1;
-    uint32_t start_gen = 0;
     int64_t limit_ms = 60000;
   };
   explicit KernelWorld(const Options& options);

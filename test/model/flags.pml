@@ -65,7 +65,7 @@ byte pad_after[RANKS * BLOCKS]; /* stores of a block that its arrivals wait for 
 typedef Rank {
   byte epoch;     /* the control line, 0 .. NUMBERS - 1 */
   byte call;      /* launches begun; ghost */
-  byte ticket;
+  byte added;
   byte grid;
   byte entering;
   byte running;
@@ -185,14 +185,14 @@ end:
        c = 0;
        half = e % STAGINGS;
 #ifdef ADVANCE_FIRST /* wrong: by the first block to enter, not by the last */
-       if :: rank[r].ticket == 0 -> ADVANCE :: else -> skip fi;
+       if :: rank[r].added == 0 -> ADVANCE :: else -> skip fi;
 #endif
      }
      atomic { /* Exchange::begin */
-       rank[r].ticket++;
+       rank[r].added++;
        if
-       :: rank[r].ticket == rank[r].grid ->
-         rank[r].ticket = 0;
+       :: rank[r].added == rank[r].grid ->
+         rank[r].added = 0;
 #ifndef ADVANCE_FIRST
          ADVANCE
 #endif

@@ -84,7 +84,7 @@ byte arming[CELLS + 5]; /* a re-arm that is not performed: 1 of this launch, 2 o
 typedef Rank {
   byte gen;       /* the control line */
   byte tag;
-  byte ticket;
+  byte added;     /* blocks of a launch that have added to the line; all: it says the next number */
   byte grid;
   byte entering;  /* blocks that have not read the line, a bit each */
   byte running;
@@ -229,19 +229,19 @@ end:
        extent = rows_of[t];
        STORE_HEADERS;
 #ifdef ADVANCE_FIRST /* wrong: by the first block to enter, not by the last */
-       if :: rank[r].ticket == 0 -> ADVANCE :: else -> skip fi;
+       if :: rank[r].added == 0 -> ADVANCE :: else -> skip fi;
 #endif
      }
-     /* One-shot: the first row is on its way before the ticket. */
+     /* One-shot: the first row is on its way before it adds to the line. */
      if
      :: kind == ONESHOT && b < extent -> PUSH_ALL(0, b)
      :: else -> skip
      fi;
      atomic { /* Exchange::begin */
-       rank[r].ticket++;
+       rank[r].added++;
        if
-       :: rank[r].ticket == rank[r].grid ->
-         rank[r].ticket = 0;
+       :: rank[r].added == rank[r].grid ->
+         rank[r].added = 0;
 #ifndef ADVANCE_FIRST
          ADVANCE
 #endif

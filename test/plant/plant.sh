@@ -18,17 +18,18 @@ catch_library=$(pkg-config --libs catch2-with-main 2>/dev/null || true) # Catch2
 # name | sanitizer | file | text | what stands there instead
 bugs() {
   cat <<'END'
-plain_store|thread|device/protocol/lamport.h|store_peer(slots_.outgoing(i, index), without_sentinel(p));|store_staged(slots_.outgoing(i, index), without_sentinel(p));
+plain_store|thread|device/protocol/lamport.h|store_peer(outgoing(i, index), without_sentinel(p));|store_staged(outgoing(i, index), without_sentinel(p));
 no_sentinel_replacement||device/protocol/lamport.h|without_sentinel(p));|p);
-forgotten_rearm||device/protocol/lamport.h|store_peer(slots_.incoming(q, index), sentinel_pack());|if (q != 1) store_peer(slots_.incoming(q, index), sentinel_pack());
+forgotten_rearm||device/protocol/lamport.h|store_peer(slots().incoming(q, index), sentinel_pack());|if (q != 1) store_peer(slots().incoming(q, index), sentinel_pack());
 forgotten_ll_zero||device/protocol/ll.h|store_peer(line + kLineBytes, zero_pack());|
-one_generation||device/protocol/exchange.h|line_.gen == kGenerations - 1 ? 0 : line_.gen + 1|line_.gen
+one_generation||device/protocol/exchange.h|gen_ = generation_of(epoch());|gen_ = 0;
 one_staging||device/protocol/flags.h|exchange.epoch() & 1u|exchange.epoch() & 0u
 lost_arrival||device/protocol/flags.h|arrive(0, ex.rank, tile);|if (tile != 1) arrive(0, ex.rank, tile);
 lost_arrival_of_one||device/protocol/flags.h|arrive(0, rank_at(i), tile);|if (tile != 1 || i != 1) arrive(0, rank_at(i), tile);
 arrival_before_data||device/protocol/flags.h|pads[hop_][column][tile], exchange_.epoch());|pads[hop_][column][tile], exchange_.epoch() + 1u);
 compare_32_bits||device/protocol/flags.h|static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0|static_cast<int32_t>(load_acquire(&pad)) >= static_cast<int32_t>(exchange_.epoch())
-generation_from_epoch||device/protocol/exchange.h|line_.gen == kGenerations - 1 ? 0 : line_.gen + 1|static_cast<uint32_t>(line_.epoch + 1) % 3u
+generation_from_epoch||device/protocol/exchange.h|gen_ = generation_of(epoch());|gen_ = static_cast<uint32_t>(epoch()) % 3u;
+adds_before_reading||device/protocol/exchange.h|blk.id() == 0 ? rest : 1|blk.id() == 0 ? line_of(1) : 0
 no_tag_zero||device/protocol/ll.h|? 0x80000000u|? 0u
 open_broadcast||device/algo/gather.h|closing.acquire(blk, 0, 0)|true
 no_final_wait||device/algo/twoshot_rows.h|if (!gather_.acquire_from(blk_, owner, tile, first)) return false;|

@@ -34,6 +34,13 @@ foreach(file ${test_files})
 endforeach()
 list(REMOVE_DUPLICATES folders)
 
+# Includes code of the kernels, in a namespace of its own.
+set_source_files_properties(test/device/exchange_test.cc PROPERTIES
+  COMPILE_OPTIONS "${FCCL_CPU_FLAGS_v2}" COMPILE_DEFINITIONS FCCL_CPU_LEVEL=tested)
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set_source_files_properties(test/device/exchange_test.cc PROPERTIES COMPILE_OPTIONS "")
+endif()
+
 foreach(folder ${folders})
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/test/${folder}/CMakeLists.txt)
     add_subdirectory(test/${folder})

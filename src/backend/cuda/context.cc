@@ -132,7 +132,6 @@ Status CudaContext::launch_here(const Launch& launch, cudaStream_t stream) {
   FCCL_TRY_ASSIGN(before, order_.before(stream));
   KernelArgs args = launch.args;
   control_ = reinterpret_cast<Control*>(args.ex.window[0]);
-  args.ex.uncounted = before.captured ? 1 : 0;
   const bool dependent = pdl_ && before.dependent && ranks_on_device_ <= 1;
   if (launch.early_trigger && dependent) args.flags |= kEarlyTrigger;
   cudaLaunchAttribute attribute{};
@@ -195,8 +194,8 @@ void CudaContext::retire(std::vector<std::shared_ptr<void>> kept) {
   }
   const Status ended = drain(Limit{Deadline::after_ms(kRetireMs), nullptr});
   if (ended.ok() && order_.captured_any()) {
-    const uint32_t closed = kPoisonedGeneration;  // replays leave at entry
-    static_cast<void>(copy_in(&control_->line.gen, &closed, sizeof closed));
+    const uint64_t closed = kPoisonedLine;  // replays leave at entry
+    static_cast<void>(copy_in(&control_->line, &closed, sizeof closed));
   }
   stop_using();
   if (!ended.ok()) {
