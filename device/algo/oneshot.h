@@ -21,6 +21,7 @@ namespace fccl::FCCL_TARGET {
 template <template <int> class Protocol, int kRanks, class Epilogue>
 class Oneshot {
  public:
+  static constexpr int kRankCount = kRanks;  // 0: any
   using T = typename Epilogue::Type;
   // Where every pack is waited for by itself. An arrival stands for a tile, and pads are few.
   static constexpr bool kTilesAreRows =

@@ -15,6 +15,7 @@ namespace fccl::FCCL_TARGET {
 template <template <int> class Protocol, int kRanks, class Epilogue>
 class TwoshotCols {
  public:
+  static constexpr int kRankCount = kRanks;  // 0: any
   using T = typename Epilogue::Type;
 
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {

@@ -1,5 +1,4 @@
 // Makes CUDA kernels out of the algorithms, in the namespace of the row shape (FCCL_CUDA_PACKS).
-// More packs per thread need more registers: those instances take at most 512 threads.
 #pragma once
 #include "device/dialect/block_cuda.h"
 #include "device/entry/cuda_entry.h"
@@ -7,10 +6,18 @@
 namespace fccl::FCCL_TARGET {
 
 using Kernel = CudaKernel;
-constexpr int kMaxThreads = kStreamed ? kStreamThreads : held_max_threads(kRowPacks);
 
 template <class Algorithm>
-__global__ void __launch_bounds__(kMaxThreads, kStreamed ? 2 : 1)
+constexpr int max_threads() {
+  if constexpr (kStreamed) {
+    return kStreamThreads;
+  } else {
+    return held_max_threads(kRowPacks, Algorithm::kRankCount);
+  }
+}
+
+template <class Algorithm>
+__global__ void __launch_bounds__(max_threads<Algorithm>(), kStreamed ? 2 : 1)
     cuda_kernel(const __grid_constant__ KernelArgs args) {
   Block block;
   Algorithm::run(block, args);
@@ -18,7 +25,8 @@ __global__ void __launch_bounds__(kMaxThreads, kStreamed ? 2 : 1)
 
 template <class Algorithm>
 Kernel instance() {
-  return {reinterpret_cast<const void*>(&cuda_kernel<Algorithm>), kRowPacks, kMaxThreads};
+  return {
+      reinterpret_cast<const void*>(&cuda_kernel<Algorithm>), kRowPacks, max_threads<Algorithm>()};
 }
 
 }  // namespace fccl::FCCL_TARGET

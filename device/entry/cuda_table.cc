@@ -81,7 +81,7 @@ CudaKernel find_cuda_kernel(const KernelId& id, int ranks, int packs, int packs_
   if (id.op != OpKind::FusedNorm) return find_collective(id);
   const int wish = packs_per_thread > 0 ? packs_per_thread : 1;
   for (int held = 1; held <= kMostHeldPacks; held *= 2) {
-    if (held < wish || packs > held * held_max_threads(held)) continue;
+    if (held < wish || packs > held * held_max_threads(held, ranks)) continue;
     const CudaKernel found = find_held(id, ranks, held);
     if (found.entry != nullptr) return found;
   }
@@ -89,8 +89,8 @@ CudaKernel find_cuda_kernel(const KernelId& id, int ranks, int packs, int packs_
 }
 
 // One pack per thread where a row fits: the fastest at every size from 1 x 2048 to 2048 x 8192 of
-// two H200. As many blocks as there is work, up to 1024 threads on each SM: half as many cost 6 %
-// at 256 rows and 1 % at 2048.
+// two H200 and two ranks. As many blocks as there is work, up to 1024 threads on each SM: half as
+// many cost 6 % at 256 rows and 1 % at 2048.
 CudaShape cuda_shape(const KernelId& id, const KernelArgs& args, int sm_count,
                      int packs_per_thread) {
   CudaShape shape;
@@ -100,8 +100,11 @@ CudaShape cuda_shape(const KernelId& id, const KernelArgs& args, int sm_count,
   const int held = std::max(shape.kernel.packs, 1);
   const int wanted = (std::max(args.packs, 1) + held - 1) / held;
   shape.threads = std::min((wanted + 31) / 32 * 32, shape.kernel.max_threads);
-  shape.shared_bytes = shape.kernel.packs == 0 ? stream_shared_bytes(args.packs) : 0;
-  const int threads_per_sm = held > 1 ? 512 : 1024;  // more packs take more registers
+  const bool streamed = shape.kernel.packs == 0;
+  shape.shared_bytes = streamed ? stream_shared_bytes(args.packs) : 0;
+  // Instances of fewer threads have more registers.
+  const int threads_per_sm =
+      held > 1 || (!streamed && shape.kernel.max_threads < 1024) ? 512 : 1024;
   const int per_sm = std::max(threads_per_sm / std::max(shape.threads, 1), 1);
   shape.blocks =
       static_cast<int>(std::min<int64_t>(units_of_work(id, args), int64_t{per_sm} * sm_count));

@@ -8,8 +8,9 @@ namespace fccl {
 constexpr int kStreamThreads = 512;
 constexpr int kMostHeldPacks = 4;
 
-constexpr int held_max_threads(int packs) {
-  return packs == 1 ? 1024 : 512;
+// More packs, and more ranks to poll, take more registers than 1024 threads can have.
+constexpr int held_max_threads(int packs, int ranks) {
+  return packs == 1 && ranks <= 2 ? 1024 : 512;
 }
 
 // Dynamic shared memory of an instance that streams: a float per pack, and those of the levels

@@ -16,7 +16,7 @@
 namespace fccl::FCCL_TARGET {
 
 using Kernel = HipKernel;
-constexpr int kMaxThreads = kStreamed ? kStreamThreads : held_max_threads(kRowPacks);
+constexpr int kMaxThreads = kStreamed ? kStreamThreads : held_max_threads(kRowPacks, 2);
 // Waves that a SIMD (four to a unit) must have room for: two blocks that stream, one that holds.
 constexpr int kWavesPerSimd = (kStreamed ? 2 : 1) * kMaxThreads / 64 / 4;
 

@@ -260,6 +260,20 @@ TEST_CASE("kernels: call counters pass 2^31 and 2^32") {
       run_group(cases, wrap - before % kPaths);
     }
   }
+  // Mailboxes alone, in one tile: whoever is ahead pushes all of the next exchange while a rank
+  // that is behind reads this one, and a generation that comes twice shows.
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    std::vector<KernelCase> cases;
+    for (uint64_t i = 0; i < 6; ++i) {
+      KernelCase c = small_case(0, 2 + static_cast<int>(seed % 3));
+      set_tokens(c, 8);
+      c.tile_rows = 8;
+      c.launch = i;
+      c.chaos = seed * 104729u + static_cast<uint32_t>(i);
+      cases.push_back(c);
+    }
+    run_group(cases, (1ull << 32) - 3);
+  }
 }
 
 TEST_CASE("kernels: chaos seeds") {

@@ -18,7 +18,7 @@ std::vector<Variant> variants(int rows, int packs, bool quick) {
                            {1, 0, true, true, ProtocolKind::Lamport}};
   for (const int held : {1, 2, 4}) {
     const int threads = (packs / held + 31) / 32 * 32;
-    if (threads > held_max_threads(held) || threads < 64 || (quick && held > 1)) continue;
+    if (threads > held_max_threads(held, 2) || threads < 64 || (quick && held > 1)) continue;
     for (int per_sm = 1; per_sm <= 8; ++per_sm) {
       if (threads * per_sm > 1024) break;
       if (per_sm > 1 && rows <= 132 * (per_sm - 1)) break;
@@ -46,7 +46,7 @@ Found measure(Bench& bench, TypeKind type, int rows, int hidden, bool quick, std
   Found found;
   const int packs = hidden * element_bytes(type) / 16;
   for (const Variant& v : variants(rows, packs, quick)) {
-    if (v.packs == 1 && packs > held_max_threads(1)) continue;
+    if (v.packs == 1 && packs > held_max_threads(1, 2)) continue;
     const Figure f = bench.run(type, rows, hidden, v);
     if (csv != nullptr)
       std::fprintf(csv,

@@ -4,7 +4,7 @@
 
 namespace fccl::test {
 
-int check_exact(int devices, int groups, uint64_t seed);
+int check_exact(int devices, int groups, uint64_t seed, int most_ranks);
 int check_collectives(int devices, int groups, uint64_t seed);
 int check_failures(int devices);
 // Many launches of random shapes with random delays, eager and in graphs, for about `seconds`.

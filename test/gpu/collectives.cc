@@ -125,7 +125,7 @@ class Call {
     const CudaKernel kernel = find_cuda_kernel(c_.id, c_.ranks, static_cast<int>(c_.packs()), 0);
     GpuShape shape = shape_of(kernel, static_cast<int>(c_.packs()));
     shape.blocks = c_.blocks;
-    shape.dependent = world_.ranks_per_device() == 1;
+    shape.dependent = world_.dependents_fit();
     const KernelArgs a = args(rank);
     check_pads(c_.id, a);
     world_.launch(rank, kernel, a, shape);

@@ -125,7 +125,7 @@ void GpuCase::launch(int rank) {
   const int most = world_.most_blocks(kernel_, shape.threads, shared);
   const int wish = 1 + (case_.blocks - 1 + rank) % case_.blocks;  // ranks may differ
   shape.blocks = wish < most ? wish : most;
-  shape.dependent = world_.ranks_per_device() == 1 && case_.launch % 3 != 0;
+  shape.dependent = world_.dependents_fit() && case_.launch % 3 != 0;
   launched_ = true;
   check_pads(case_.id, s.args);
   world_.launch(rank, kernel_, s.args, shape);

@@ -9,6 +9,15 @@
 #include <thread>
 
 namespace fccl::test {
+namespace {
+
+// Allowance for compute-sanitizer.
+int64_t slow_factor() {
+  const char* factor = std::getenv("FCCL_TEST_SLOW_FACTOR");
+  return factor == nullptr ? 1 : std::max(std::atoll(factor), 1LL);
+}
+
+}  // namespace
 
 void check_cuda(cudaError_t result, const char* what, const char* file, int line) {
   if (result == cudaSuccess) return;
@@ -53,6 +62,7 @@ GpuShape shape_of(const CudaKernel& kernel, int row_packs) {
 }
 
 GpuWorld::GpuWorld(const GpuOptions& options) : options_(options) {
+  options_.limit_ms *= slow_factor();
   const auto ranks = static_cast<uint64_t>(options.ranks);
   const uint64_t generation = 2 * ranks * options.slot_bytes;  // two hops
   layout_ = make_layout(options.ranks, generation, generation, generation);
@@ -122,13 +132,18 @@ ExchangeArgs GpuWorld::exchange(int rank, const KernelId& id) const {
   return ex;
 }
 
+bool GpuWorld::dependents_fit() const {
+  return ranks_per_device() == 1 || std::getenv("FCCL_TEST_SHARED_PDL") != nullptr;
+}
+
 int GpuWorld::most_blocks(const CudaKernel& kernel, int threads, size_t shared) const {
   int per_sm = 0, sms = 0;
   CHECK_CUDA(cudaSetDevice(0));
   CHECK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel.entry, threads, shared));
   CHECK_CUDA(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
   const int resident = per_sm * sms;
-  return std::max(1, ranks_per_device() > 1 ? resident / ranks_per_device() : resident / 2);
+  const int kernels = ranks_per_device() == 1 ? 2 : ranks_per_device() * (dependents_fit() ? 2 : 1);
+  return std::max(1, resident / kernels);
 }
 
 void GpuWorld::launch(int rank, const CudaKernel& kernel, const KernelArgs& args,
@@ -149,6 +164,7 @@ void GpuWorld::launch(int rank, const CudaKernel& kernel, const KernelArgs& args
 }
 
 bool GpuWorld::wait(double seconds) {
+  seconds *= static_cast<double>(slow_factor());
   const auto start = std::chrono::steady_clock::now();
   for (int r = 0; r < ranks(); ++r) {
     for (;;) {

@@ -43,6 +43,9 @@ class GpuWorld {
   int ranks() const { return options_.ranks; }
   int device(int rank) const { return rank % options_.devices; }
   int ranks_per_device() const { return (ranks() + options_.devices - 1) / options_.devices; }
+  // May kernels be dependent launches? Not where ranks share a device, as in the product, unless
+  // FCCL_TEST_SHARED_PDL says so: then each takes half as many blocks, and its successor fits too.
+  bool dependents_fit() const;
   cudaStream_t stream(int rank) const { return rank_[static_cast<size_t>(rank)].stream; }
   FailureRecord& record(int rank) { return *rank_[static_cast<size_t>(rank)].record; }
   uint32_t& host_abort(int rank) { return *rank_[static_cast<size_t>(rank)].abort; }

@@ -20,7 +20,10 @@ int main(int argc, char** argv) {
   std::printf("%d GPU(s), %s\n", devices, what);
   int bad = 0;
   if (std::strcmp(what, "exact") == 0)
-    bad = check_exact(devices, std::atoi(word(2, "40")), std::strtoull(word(3, "1"), nullptr, 10));
+    bad = check_exact(devices,
+                      std::atoi(word(2, "40")),
+                      std::strtoull(word(3, "1"), nullptr, 10),
+                      std::atoi(word(4, "8")));
   else if (std::strcmp(what, "collectives") == 0)
     bad = check_collectives(
         devices, std::atoi(word(2, "40")), std::strtoull(word(3, "1"), nullptr, 10));

@@ -72,6 +72,7 @@ using Local = PartOfLamport<kRanks, Stage::Local>;
 // The norm of the own row twice, with ever less of the exchange around it.
 template <Stage kStage>
 struct LocalNorm {
+  static constexpr int kRankCount = 2;
   using Epilogue = FusedNorm<BF16, true>;
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
     const auto input = input_rows<Epilogue>(a).row(blk.id());
@@ -105,6 +106,7 @@ struct LocalNorm {
 };
 
 struct Nothing {
+  static constexpr int kRankCount = 2;
   FCCL_DEVICE static void run(Block&, const KernelArgs&) { wait_for_earlier_kernels(); }
 };
 
@@ -170,6 +172,7 @@ class TimedNorm : public FusedNorm<BF16, true> {
 };
 
 struct Timed {
+  static constexpr int kRankCount = 2;
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
     Oneshot<TimedLamport, 2, TimedNorm>::run(blk, a);
     mark(Mark::Done);

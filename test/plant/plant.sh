@@ -29,7 +29,7 @@ lost_arrival_of_one||device/protocol/flags.h|arrive(0, rank_at(i), tile);|if (ti
 arrival_before_data||device/protocol/flags.h|pads[hop_][column][tile], exchange_.epoch());|pads[hop_][column][tile], exchange_.epoch() + 1u);
 compare_32_bits||device/protocol/flags.h|static_cast<int64_t>(load_acquire(&pad) - exchange_.epoch()) >= 0|static_cast<int32_t>(load_acquire(&pad)) >= static_cast<int32_t>(exchange_.epoch())
 generation_from_epoch||device/protocol/exchange.h|gen_ = generation_of(epoch());|gen_ = static_cast<uint32_t>(epoch()) % 3u;
-adds_before_reading||device/protocol/exchange.h|blk.id() == 0 ? rest : 1|blk.id() == 0 ? line_of(1) : 0
+advance_by_block_0||device/protocol/exchange.h|blk.id() == 0 ? rest : 1|blk.id() == 0 ? line_of(1) : 0
 no_tag_zero||device/protocol/ll.h|? 0x80000000u|? 0u
 open_broadcast||device/algo/gather.h|closing.acquire(blk, 0, 0)|true
 no_final_wait||device/algo/twoshot_rows.h|if (!gather_.acquire_from(blk_, owner, tile, first)) return false;|
