@@ -195,7 +195,7 @@ const char* stage_name(Stage stage) {
                                       "no push",
                                       "local",
                                       "no header",
-                                      "no ticket",
+                                      "no advance",
                                       "norm",
                                       "empty"};
   return names[static_cast<int>(stage)];
@@ -215,8 +215,8 @@ CudaKernel stage_kernel(Stage stage) {
       return target::instance<target::Oneshot<target::Local, 2, Epilogue>>();
     case Stage::NoHeader:
       return target::instance<target::LocalNorm<Stage::NoHeader>>();
-    case Stage::NoTicket:
-      return target::instance<target::LocalNorm<Stage::NoTicket>>();
+    case Stage::NoAdvance:
+      return target::instance<target::LocalNorm<Stage::NoAdvance>>();
     case Stage::Norm:
       return target::instance<target::LocalNorm<Stage::Norm>>();
     default:

@@ -13,7 +13,7 @@ enum class Stage {
   NoPush,  // nothing is sent; the mailbox is read once and re-armed
   Local,  // no mailbox: launch, line, input, sum, norm and stores are left
   NoHeader,  // nor is the header stored at the peer
-  NoTicket,  // nor does the line advance
+  NoAdvance,  // nor does the line advance
   Norm,  // nor is it read: the norm of the own row
   Empty,  // the launch alone
 };

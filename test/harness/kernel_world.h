@@ -40,7 +40,7 @@ class KernelWorld {
   std::string run(const std::function<std::string(int)>& body);
 
   // What is not as it should be after `exchanges` launches that all ended well, or "": counters,
-  // tickets, failure words, and every byte of the mailboxes armed.
+  // failure words, and every byte of the mailboxes armed.
   std::string not_at_rest(uint64_t exchanges);
 
  private:
