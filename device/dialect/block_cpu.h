@@ -107,9 +107,9 @@ class Block {
   FCCL_DEVICE void each_pack(int first, int count, F&& step) {
     for (int p = first; p < first + count; ++p) step(Slot{p}, p);
   }
-  // One lane does it; a GPU spreads different lanes' work over threads.
   FCCL_DEVICE bool is_lane(int) const { return true; }
   FCCL_DEVICE void keep_places(uint64_t) const {}
+  // One lane does it; a GPU spreads different lanes' work over threads.
   template <class F>
   FCCL_DEVICE void by_lane(int, F&& work) {
     work();

@@ -163,15 +163,15 @@ FCCL_DEVICE void poison(uint64_t& line) {
   __atomic_fetch_or(&line, kPoisonedLine, __ATOMIC_SEQ_CST);
 }
 
-// Header: the epoch is stored last and loaded first.
+// Header: the number is stored last and loaded first.
 FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
   __atomic_store_n(&to.hash, header.hash, __ATOMIC_RELAXED);
   __atomic_store_n(&to.tokens, header.tokens, __ATOMIC_RELAXED);
-  store_release(&to.epoch, header.epoch);
+  store_release(&to.number, header.number);
 }
 FCCL_DEVICE CallHeader load_header(const CallHeader& from) {
   CallHeader header;
-  header.epoch = load_acquire(&from.epoch);
+  header.number = load_acquire(&from.number);
   header.hash = load_relaxed(&from.hash);
   header.tokens = load_relaxed(&from.tokens);
   return header;

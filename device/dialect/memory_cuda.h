@@ -124,8 +124,8 @@ FCCL_DEVICE void poison(uint64_t& line) {
 
 FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
   store_peer(reinterpret_cast<char*>(&to),
-             {{static_cast<uint32_t>(header.epoch),
-               static_cast<uint32_t>(header.epoch >> 32),
+             {{static_cast<uint32_t>(header.number),
+               static_cast<uint32_t>(header.number >> 32),
                header.hash,
                header.tokens}});
 }

@@ -148,8 +148,8 @@ FCCL_DEVICE void poison(uint64_t& line) {
 
 FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
   store_peer(reinterpret_cast<char*>(&to),
-             {{static_cast<uint32_t>(header.epoch),
-               static_cast<uint32_t>(header.epoch >> 32),
+             {{static_cast<uint32_t>(header.number),
+               static_cast<uint32_t>(header.number >> 32),
                header.hash,
                header.tokens}});
 }
@@ -158,7 +158,7 @@ FCCL_DEVICE void store_header(CallHeader& to, const CallHeader& header) {
 // complete in one order.
 FCCL_DEVICE CallHeader load_header(const CallHeader& from) {
   CallHeader header;
-  header.epoch = load_acquire(&from.epoch);
+  header.number = load_acquire(&from.number);
   header.hash = load_acquire(&from.hash);
   header.tokens = load_acquire(&from.tokens);
   return header;

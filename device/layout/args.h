@@ -16,10 +16,10 @@ struct ExchangeArgs {
   int32_t rank;
   int32_t ranks;
   int32_t tile_rows;  // rows that share one arrival
-  uint32_t hash;  // of the call, for the header
+  uint32_t hash;  // of the call, for the header (call_word.h)
   uint32_t tokens;  // rows of this launch, for the header
   uint32_t checked;  // compare headers on every call
-  uint32_t unused;
+  uint32_t options;  // 16 bits, for the header
   char* to_peer;  // of two ranks: the own slot in the peer's window, generation 0 and hop 0
   char* from_peer;  //   and the peer's slot here; known without arithmetic
   char* window[kMaxRanks];

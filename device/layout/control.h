@@ -34,7 +34,7 @@ constexpr int kMaxTiles = 256;  // signal pads of one hop and sender
 constexpr int kHops = 2;
 
 // The control line is one word: the number of the next exchange (from 1; 47 bits are nine years of
-// two exchanges a microsecond), and below it what its blocks have added so far. Bit 63: poisoned.
+// one every two microseconds), and below it what its blocks have added so far. Bit 63: poisoned.
 constexpr int kBlockBits = 16;
 constexpr uint64_t kPoisonedLine = uint64_t{1} << 63;
 FCCL_HOST_DEVICE constexpr uint64_t line_of(uint64_t epoch) {
@@ -53,10 +53,20 @@ FCCL_HOST_DEVICE constexpr uint32_t generation_of(uint64_t epoch) {
 }
 
 struct alignas(16) CallHeader {
-  uint64_t epoch;
-  uint32_t hash;  // op, hidden, types, options, algorithm, in bits that can be read back
+  uint64_t number;  // the epoch, and in bits 48..63 a hash of the call's options
+  uint32_t hash;  // op, hidden, type, algorithm, in bits that can be read back
   uint32_t tokens;  // rows of this launch
 };
+constexpr int kEpochBits = 48;
+FCCL_HOST_DEVICE constexpr uint64_t header_number(uint64_t epoch, uint32_t options) {
+  return epoch | static_cast<uint64_t>(options) << kEpochBits;
+}
+FCCL_HOST_DEVICE constexpr uint64_t epoch_in(const CallHeader& header) {
+  return header.number & ((uint64_t{1} << kEpochBits) - 1);
+}
+FCCL_HOST_DEVICE constexpr uint32_t options_in(const CallHeader& header) {
+  return static_cast<uint32_t>(header.number >> kEpochBits);
+}
 
 struct Doorbell {
   uint32_t count;
@@ -130,6 +140,8 @@ struct FailureRecord {
   uint32_t expected_hash;
   uint32_t seen_tokens;
   uint32_t expected_tokens;
+  uint32_t seen_options;
+  uint32_t expected_options;
 };
 
 }  // namespace fccl

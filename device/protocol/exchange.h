@@ -2,7 +2,7 @@
 //
 // WORDS. The control line of a rank counts its exchanges (control.h): all blocks read it at entry,
 // and add to it once each. Nobody else writes it but a failure, which sets its highest bit. The
-// header of a call, {epoch, hash, tokens}, is stored by block 0 of each rank into
+// header of a call, {epoch and options, hash, tokens}, is stored by block 0 of each rank into
 // headers[gen][rank] of every peer, or of its own window where readers pull; it is read in slow
 // paths, and by all in checked mode.
 //
@@ -97,7 +97,7 @@ struct Waiting {
 };
 
 FCCL_DEVICE bool same_call(const ExchangeArgs& ex, const CallHeader& seen) {
-  return seen.hash == ex.hash && seen.tokens == ex.tokens;
+  return seen.hash == ex.hash && seen.tokens == ex.tokens && options_in(seen) == ex.options;
 }
 
 // A lane closes the line and the status, so that the other lanes of this rank leave. The answer is
@@ -126,12 +126,14 @@ FCCL_SLOW void report_failure(const ExchangeArgs& ex, uint64_t epoch, bool write
     FailureRecord& record = *ex.record;
     const CallHeader seen = load_header(header_of(ex, generation_of(epoch), record.peer));
     record.epoch = epoch;
-    record.seen = seen.epoch;
+    record.seen = epoch_in(seen);
     record.expected = epoch;
     record.seen_hash = seen.hash;
     record.expected_hash = ex.hash;
     record.seen_tokens = seen.tokens;
     record.expected_tokens = ex.tokens;
+    record.seen_options = options_in(seen);
+    record.expected_options = ex.options;
     publish_record(&record.complete);
   }
   const uint32_t word = load_acquire(&own.status);
@@ -152,10 +154,10 @@ FCCL_DEVICE int must_stop(const ExchangeArgs& ex, uint64_t epoch, uint32_t gen, 
   uint32_t word = host_word(ex.host_abort);
   const CallHeader seen = load_header(header_of(ex, gen, at.peer));
   // Who left in order owes nothing of the exchanges that it entered.
-  if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || seen.epoch == epoch))
+  if (failure_of(word) == Failure::Left && (!has_left(word, at.peer) || epoch_in(seen) == epoch))
     word = 0;
   if (word == 0) {
-    if (seen.epoch == epoch && !same_call(ex, seen)) {
+    if (epoch_in(seen) == epoch && !same_call(ex, seen)) {
       word = status_word(Failure::Mismatch, ex.rank);
     } else if (waited_ns > load_relaxed(&own.limit_ns)) {
       word = status_word(Failure::Timeout, ex.rank);
@@ -189,7 +191,7 @@ class Exchange {
   // Cooperative, by block 0 only.
   FCCL_DEVICE void push_header(Block& blk) const {
     if (blk.id() != 0) return;
-    const CallHeader header{epoch(), ex_.hash, ex_.tokens};
+    const CallHeader header{header_number(epoch(), ex_.options), ex_.hash, ex_.tokens};
     const auto leave = [&](int i) {
       blk.by_lane(i, [&] { store_header(control_of(ex_, i).headers[gen()][ex_.rank], header); });
     };
@@ -247,7 +249,7 @@ class Exchange {
     const CallHeader& header = header_of(ex_, gen(), q);
     const Waiting at{q, 0, 0};
     wait(
-        blk, [&] { return load_header(header).epoch == epoch(); }, [&] { return at; });
+        blk, [&] { return epoch_in(load_header(header)) == epoch(); }, [&] { return at; });
     if (!blk.failed() && !same_call(ex_, load_header(header)))
       blk.set_failed(fail_as(ex_, status_word(Failure::Mismatch, ex_.rank), at));
   }

@@ -79,7 +79,7 @@ class RollCall {
     for (int q = 0; q < args().ranks; ++q) {
       if (q == args().rank) continue;
       const CallHeader header = load_header(header_of(args(), exchange_.gen(), q));
-      if (header.epoch != exchange_.epoch() || !same_call(args(), header)) return q;
+      if (epoch_in(header) != exchange_.epoch() || !same_call(args(), header)) return q;
       other = q;
     }
     return other;

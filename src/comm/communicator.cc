@@ -161,7 +161,7 @@ Status Communicator::set_timeout(int64_t ms) {
   return context_->set_limit(control(), static_cast<uint64_t>(ms) * 1000000u);
 }
 
-Status Communicator::launch(Launch& launch, const Plan& plan, uint32_t call, void* stream) {
+Status Communicator::launch(Launch& launch, const Plan& plan, const CallWord& call, void* stream) {
   FCCL_TRY(nobody_left());
   const WorkspaceLayout& layout = situation_.layout;
   const Region& region = plan.protocol == ProtocolKind::Lamport ? layout.lamport
@@ -176,7 +176,8 @@ Status Communicator::launch(Launch& launch, const Plan& plan, uint32_t call, voi
   ex.ranks = ranks_;
   place_slots(ex, region, two_hops);
   ex.tile_rows = plan.tile_rows;
-  ex.hash = call;
+  ex.hash = call.shape;
+  ex.options = call.options;
   ex.checked = settings_.check ? 1 : 0;
   launch.id.algo = plan.algo;
   launch.id.protocol = plan.protocol;
@@ -246,10 +247,10 @@ Status Communicator::explain_record() const {
           "exchange %llu: rank %d calls %s on %u rows, rank %d calls %s on %u rows",
           call,
           rank_,
-          describe_call(r.expected_hash).c_str(),
+          describe_call({r.expected_hash, r.expected_options}).c_str(),
           r.expected_tokens,
           r.peer,
-          describe_call(r.seen_hash).c_str(),
+          describe_call({r.seen_hash, r.seen_options}).c_str(),
           r.seen_tokens);
     case Failure::Left:
       return error_of_rank(

@@ -23,6 +23,8 @@
 
 namespace fccl {
 
+struct CallWord;  // call_word.h
+
 // Which paths ran.
 struct Counters {
   std::atomic<uint64_t> calls{0};
@@ -52,7 +54,7 @@ class Communicator {
   std::unique_lock<std::mutex> lock() { return std::unique_lock<std::mutex>(mutex_); }
   Status usable();
   // One launch of a plan: fills the exchange part of the arguments. Waits for it on the CPU.
-  Status launch(Launch& launch, const Plan& plan, uint32_t call, void* stream);
+  Status launch(Launch& launch, const Plan& plan, const CallWord& call, void* stream);
   const Plan& plan_for(const Request& request);
   Status set_timeout(int64_t ms);
 

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "device/layout/control.h"
 #include "select/algorithms.h"
 
 namespace fccl {
@@ -120,6 +121,8 @@ Result<Settings> make_settings(const fcclConfig& c) {
       choose(env, Variable::destroy_timeout_ms, env.destroy_timeout_ms, c.destroy_timeout_ms);
   if (!env.test_epoch.empty()) s.first_epoch = std::strtoull(env.test_epoch.c_str(), nullptr, 0);
   if (s.first_epoch == 0) s.first_epoch = 1;
+  if (epoch_of(line_of(s.first_epoch)) != s.first_epoch)
+    return error(Code::InvalidArgument, "FCCL_TEST_EPOCH must be below 2^47");
   if (c.name != nullptr) s.name = std::string(c.name).substr(0, 63);
   s.env = std::move(env);
   FCCL_TRY_ASSIGN(capacity, capacity_of(s));

@@ -104,7 +104,7 @@ Status collective(const CollectiveArgs& a, Communicator& comm, void* stream) {
   k.packs = static_cast<int32_t>(c.hidden * bytes / kPack);
   k.op = a.reduction;
   k.root = a.root;
-  const uint32_t call =
+  const CallWord call =
       call_word(launch.id,
                 c.hidden,
                 static_cast<uint32_t>(a.reduction) * 16u + static_cast<uint32_t>(a.root));

@@ -71,7 +71,7 @@ void advance(Tensor& t, int64_t rows) {
   if (t.ptr != nullptr) t.ptr += rows * t.stride;
 }
 
-Status launch_chunks(const fcclFusedArgs& a, Launch& launch, const Plan& plan, uint32_t call,
+Status launch_chunks(const fcclFusedArgs& a, Launch& launch, const Plan& plan, const CallWord& call,
                      Communicator& comm, void* stream) {
   KernelArgs& k = launch.args;
   if (plan.last_reduces) k.flags |= kLastReduces;
@@ -121,7 +121,7 @@ Status all_reduce_residual_rmsnorm(const fcclFusedArgs& a, Communicator& comm, v
   launch.inputs_stable = (a.flags & FCCL_INPUTS_STABLE) != 0;
   launch.early_trigger = (a.flags & FCCL_EARLY_TRIGGER) != 0;
   if (!launch.id.plain) comm.counters().slow_rows.fetch_add(1, std::memory_order_relaxed);
-  const uint32_t call = call_word(launch.id, a.hidden, options_of(a));
+  const CallWord call = call_word(launch.id, a.hidden, options_of(a));
   if (a.tokens == 0) return comm.launch(launch, plan, call, stream);
   return launch_chunks(a, launch, plan, call, comm, stream);
 }

@@ -44,6 +44,7 @@ struct CostRow {
   double us_per_mib_pushed = 0;
   double us_per_mib_local = 0;
   int max_blocks = 0;  // that a launch takes at most; 0: the backend's own choice
+  bool measured = false;  // from a tuner file: a roll call is in its figures
 };
 
 // What is agreed: equal on all ranks.

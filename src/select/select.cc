@@ -85,7 +85,7 @@ double cost_us(const Request& r, const Situation& s, const CostRow& row, const P
   const Volume v = volume_of(row.algo, row.protocol, s.facts.ranks, tensor_bytes(r));
   const double us = static_cast<double>(plan.launches) * row.fixed_us +
                     v.pushed * row.us_per_mib_pushed + v.local * row.us_per_mib_local;
-  return plan.last_reduces ? kRollCall * us : us;
+  return plan.last_reduces && !row.measured ? kRollCall * us : us;
 }
 
 const CostRow* cost_row(const Situation& s, AlgoKind algo, ProtocolKind protocol) {

@@ -28,6 +28,7 @@ Result<CostRow> parse_row(const std::string& line, int number) {
   std::string blocks;  // may be absent
   std::string rest;
   CostRow row;
+  row.measured = true;
   const bool read = static_cast<bool>(in >> name >> row.min_ranks >> row.fixed_us >>
                                       row.us_per_mib_pushed >> row.us_per_mib_local);
   in >> blocks;

@@ -204,6 +204,14 @@ TEST_CASE("select_a_tuner_file_changes_the_choice_and_bad_ones_are_named") {
     CHECK_FALSE(parse_tuner_text(bad).ok());
 }
 
+TEST_CASE("select_a_tuner_file_has_measured_the_roll_call_itself") {
+  Situation s = cpu_ranks(8, 3);
+  auto costs = parse_tuner_text("fccl-tuner 1\noneshot_flags 2 9 0 0\ntwoshot_rows 2 10 0 0\n");
+  REQUIRE(costs.ok());
+  s.costs = *costs;
+  CHECK(make_plan(fused(1, 4096), s).algo == AlgoKind::Oneshot);
+}
+
 TEST_CASE("select_a_single_row_of_ranks_that_share_cpus_is_reduced_by_the_last_to_arrive") {
   constexpr uint64_t kTwoCpus = 3;
   for (const int ranks : {3, 4, 8, 16}) {
