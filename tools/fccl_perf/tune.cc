@@ -7,8 +7,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "fccl_perf/cost_fit.h"
 #include "fccl_perf/launcher.h"
@@ -59,11 +62,29 @@ struct Trial {
   }
 };
 
+// A variable that is what it was when this ends.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    const char* set = std::getenv(name);
+    if (set != nullptr) before_ = set;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 Trial measure(Options options, const char* algorithm, int max_blocks, const std::string& file) {
   Trial trial;
   trial.max_blocks = max_blocks;
   options.algo = algorithm;
-  if (max_blocks != 0) setenv("FCCL_MAX_BLOCKS", std::to_string(max_blocks).c_str(), 1);
+  std::optional<Variable> blocks;
+  if (max_blocks != 0) blocks.emplace("FCCL_MAX_BLOCKS", std::to_string(max_blocks));
   options.json_file = file;
   options.csv_file.clear();
   options.plot_files.clear();
@@ -71,7 +92,6 @@ Trial measure(Options options, const char* algorithm, int max_blocks, const std:
   options.peers.clear();
   options.in_place = 0;
   const int status = launch(options, true);
-  if (max_blocks != 0) unsetenv("FCCL_MAX_BLOCKS");
   if (status != 0) return trial;
   std::ifstream in(file);
   const Json json = Json::parse(in, nullptr, false);
