@@ -30,7 +30,7 @@ class Oneshot {
   FCCL_DEVICE static void run(Block& blk, const KernelArgs& a) {
     Exchange<kRanks> exchange(a.ex);
     if constexpr (kTilesAreRows) {
-      Oneshot(blk, a, exchange).run_rows();
+      if (!Oneshot(blk, a, exchange).run_rows()) return;
     } else {
       if (!exchange.enter()) return;
       Oneshot(blk, a, exchange).run_tiles();
@@ -49,8 +49,9 @@ class Oneshot {
 
   // A tile is one row. Where the first one lies is known before anything is read, and its input is
   // on its way before the control line is. The own row is loaded again when it is its turn: it need
-  // not be held while the next one is pushed.
-  FCCL_DEVICE void run_rows() {
+  // not be held while the next one is pushed. False: the communicator has failed, nothing was
+  // begun.
+  FCCL_DEVICE bool run_rows() {
     const int own = blk_.id();
     auto input = input_.row(own);
     auto line = epilogue_.row(own, own);
@@ -58,11 +59,11 @@ class Oneshot {
                      static_cast<uint32_t>(a_.rows) | static_cast<uint32_t>(a_.packs));
     wait_for_earlier_kernels();
     const auto first = prefetch_input(input, own);
-    if (!exchange_.read_line()) return;
+    if (!exchange_.read_line()) return false;
     if (own < a_.rows) push(own, first);
     if (own < a_.rows || a_.rows == 0) exchange_.push_header(blk_);
     exchange_.begin(blk_);
-    if (!exchange_.check_headers(blk_) || own >= a_.rows) return;
+    if (!exchange_.check_headers(blk_) || own >= a_.rows) return true;
     auto kept = blk_.kept_row(epilogue_.kept_rows(), a_.packs);
     auto squares = blk_.squares(a_.packs);
     int row = own;
@@ -71,7 +72,7 @@ class Oneshot {
       hop_.publish(blk_, row);
       if (!hop_.acquire(blk_, row, row) ||
           !reduce<false>(row, line, prefetch_input(input, row), kept, squares))
-        return;
+        return true;
       row = next;
       input = input_.row(row);
       line = epilogue_.row(row, row);
@@ -80,6 +81,7 @@ class Oneshot {
     hop_.publish(blk_, row);
     if (hop_.acquire(blk_, row, row))
       static_cast<void>(reduce<true>(row, line, prefetch_input(input, row), kept, squares));
+    return true;
   }
 
   FCCL_DEVICE void run_tiles() {

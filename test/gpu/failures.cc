@@ -109,6 +109,27 @@ int mismatch(bool checked, int devices) {
       ended && named && took < 1, checked ? "mismatch, checked" : "mismatch", found(world, took));
 }
 
+// A communicator that its owner has closed (the line poisoned, no failure told): launches leave at
+// entry, and neither tell nor claim anything.
+int closed(AlgoKind algo, ProtocolKind protocol, int ranks, int devices) {
+  const KernelCase c = small_case(algo, protocol, ranks);
+  GpuOptions options;
+  options.ranks = ranks;
+  options.devices = devices;
+  options.limit_ms = 500;
+  options.slot_bytes = slot_bytes(c);
+  GpuWorld world(options);
+  GpuCase call(world, c, 1);
+  for (int r = 0; r < ranks; ++r) world.poison(r);
+  const auto start = Clock::now();
+  for (int r = 0; r < ranks; ++r) call.launch(r);
+  bool ok = world.wait(10);
+  const double took = seconds_since(start);
+  for (int r = 0; r < ranks; ++r)
+    ok = ok && world.control(r).status == 0 && world.record(r).claimed == 0;
+  return report(ok && took < 0.3, "closed, " + c.text(), found(world, took));
+}
+
 // The host's word ends a wait within 100 ms.
 int aborted(int ranks, int devices) {
   const KernelCase c = small_case(AlgoKind::Oneshot, ProtocolKind::Lamport, ranks);
@@ -140,6 +161,11 @@ int check_failures(int devices) {
   bad += mismatch(false, devices);
   bad += mismatch(true, devices);
   bad += aborted(2, devices);
+  for (const ProtocolKind protocol : {ProtocolKind::Lamport, ProtocolKind::Flags, ProtocolKind::LL})
+    bad += closed(AlgoKind::Oneshot, protocol, 2, devices);
+  bad += closed(AlgoKind::Oneshot, ProtocolKind::Lamport, 4, devices);
+  bad += closed(AlgoKind::TwoshotRows, ProtocolKind::Lamport, 4, devices);
+  bad += closed(AlgoKind::TwoshotCols, ProtocolKind::Lamport, 4, devices);
   return bad;
 }
 

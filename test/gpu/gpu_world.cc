@@ -194,6 +194,13 @@ void GpuWorld::set_limit(int rank, int64_t ms) {
                         cudaMemcpyHostToDevice));
 }
 
+void GpuWorld::poison(int rank) {
+  CHECK_CUDA(cudaMemcpy(rank_[static_cast<size_t>(rank)].window + offsetof(Control, line),
+                        &kPoisonedLine,
+                        sizeof kPoisonedLine,
+                        cudaMemcpyHostToDevice));
+}
+
 std::string GpuWorld::not_at_rest(uint64_t exchanges) const {
   std::vector<unsigned char> bytes;
   const auto all = [&](const Rank& rank, const Region& region, unsigned char value) {

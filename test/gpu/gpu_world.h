@@ -60,6 +60,7 @@ class GpuWorld {
 
   Control control(int rank) const;
   void set_limit(int rank, int64_t ms);
+  void poison(int rank);  // its line, as who closes a communicator does
   // What is not as it should be after `exchanges` launches that all ended well, or "".
   std::string not_at_rest(uint64_t exchanges) const;
 
