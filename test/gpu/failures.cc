@@ -24,6 +24,16 @@ KernelCase small_case(AlgoKind algo, ProtocolKind protocol, int ranks) {
   return c;
 }
 
+// The world that a case runs in.
+GpuOptions options_for(const KernelCase& c, int devices, int64_t limit_ms) {
+  GpuOptions options;
+  options.ranks = c.ranks;
+  options.devices = devices;
+  options.limit_ms = limit_ms;
+  options.slot_bytes = slot_bytes(c);
+  return options;
+}
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -54,12 +64,7 @@ std::string found(GpuWorld& world, double seconds) {
 // The last rank never calls: the others say so after the deadline.
 int absent_peer(AlgoKind algo, ProtocolKind protocol, int ranks, int devices) {
   const KernelCase c = small_case(algo, protocol, ranks);
-  GpuOptions options;
-  options.ranks = ranks;
-  options.devices = devices;
-  options.limit_ms = 500;
-  options.slot_bytes = slot_bytes(c);
-  GpuWorld world(options);
+  GpuWorld world(options_for(c, devices, 500));
   GpuCase call(world, c, 1);
   const auto start = Clock::now();
   for (int r = 0; r + 1 < ranks; ++r) call.launch(r);
@@ -89,11 +94,7 @@ int mismatch(bool checked, int devices) {
   c.checked = checked;
   KernelCase longer = c;
   longer.tokens = 16;
-  GpuOptions options;
-  options.devices = devices;
-  options.slot_bytes = slot_bytes(longer);
-  options.limit_ms = 3000;
-  GpuWorld world(options);
+  GpuWorld world(options_for(longer, devices, 3000));
   GpuCase a(world, c, 1), b(world, longer, 1);
   const auto start = Clock::now();
   a.launch(0);
@@ -113,12 +114,7 @@ int mismatch(bool checked, int devices) {
 // entry, and neither tell nor claim anything.
 int closed(AlgoKind algo, ProtocolKind protocol, int ranks, int devices) {
   const KernelCase c = small_case(algo, protocol, ranks);
-  GpuOptions options;
-  options.ranks = ranks;
-  options.devices = devices;
-  options.limit_ms = 500;
-  options.slot_bytes = slot_bytes(c);
-  GpuWorld world(options);
+  GpuWorld world(options_for(c, devices, 500));
   GpuCase call(world, c, 1);
   for (int r = 0; r < ranks; ++r) world.poison(r);
   const auto start = Clock::now();
@@ -133,12 +129,7 @@ int closed(AlgoKind algo, ProtocolKind protocol, int ranks, int devices) {
 // The host's word ends a wait within 100 ms.
 int aborted(int ranks, int devices) {
   const KernelCase c = small_case(AlgoKind::Oneshot, ProtocolKind::Lamport, ranks);
-  GpuOptions options;
-  options.ranks = ranks;
-  options.devices = devices;
-  options.limit_ms = 5000;
-  options.slot_bytes = slot_bytes(c);
-  GpuWorld world(options);
+  GpuWorld world(options_for(c, devices, 5000));
   GpuCase call(world, c, 1);
   call.launch(0);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));

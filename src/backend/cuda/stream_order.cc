@@ -33,7 +33,7 @@ Result<StreamOrder::Capture> StreamOrder::capture_of(cudaStream_t stream) {
 Result<StreamOrder::Before> StreamOrder::before(cudaStream_t stream) {
   Before answer;
   FCCL_TRY_ASSIGN(capture, capture_of(stream));
-  capturing_ = answer.captured = capture.state == cudaStreamCaptureStatusActive;
+  capturing_ = capture.state == cudaStreamCaptureStatusActive;
   if (!capturing_) {
     FCCL_TRY(join_eager(stream, &answer));
     return answer;

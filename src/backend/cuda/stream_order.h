@@ -20,7 +20,6 @@ class StreamOrder {
   ~StreamOrder();
 
   struct Before {
-    bool captured = false;
     bool dependent = true;  // programmatic dependent launch is possible
   };
   // What must stand in front of a launch on `stream`.
